@@ -8,6 +8,7 @@ people  boxes, scores       stay            crops  row r, owner n: the best pose
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from camgraph.pipeline.stage import Counts, Ports
 from camgraph.stages.facts import Facts
 from camgraph.stages.messages import People, Tensor
 from camgraph.stages.people.inference.behind_model import BehindModel, ModelBefore
-from camgraph.stages.people.inference.outputs import READING, OutputReader, OutputSettings
+from camgraph.stages.people.inference.outputs import READING, OutputReader, OutputSettings, points_without_effect
 from camgraph.stages.vision.decoding.formats import Asked
 from camgraph.stages.vision.letterbox import keypoints_to_frame
 from camgraph.stages.vision.recognition import Declared
@@ -37,7 +38,13 @@ class AddKeypoints(BehindModel[OutputSettings]):
 
     @classmethod
     def declared(cls, settings: OutputSettings) -> Declared:
-        return Declared(settings.format, settings.keypoints, outputs=settings.outputs)
+        return Declared(
+            settings.format, settings.keypoints, outputs=settings.outputs, point_values=settings.point_values
+        )
+
+    @classmethod
+    def check(cls, settings: OutputSettings, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        yield from points_without_effect(cls.declared(settings))
 
     @classmethod
     def followed(cls, settings: OutputSettings, found: ModelBefore) -> Mapping[str, Any]:

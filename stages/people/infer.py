@@ -75,7 +75,7 @@ class Infer(Stage[InferSettings]):
     own_thread = True
     thread_safe = True
     lighter = "a smaller picture, `max_fps` or a lighter model"
-    adapts = ("format", "keypoints", "outputs")
+    adapts = ("format", "keypoints", "point_values", "outputs")
     adapts_to_all = ("candidates",)
 
     @classmethod

@@ -6,12 +6,14 @@ The commands have no graph to ask. Declarations of a graph in `decode` (format, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.people.inference.contracts import InputSettings, read_contract
+from camgraph.stages.people.inference.contracts import InputSettings, read_contract, usual_feeds
+from camgraph.stages.people.inference.feeds import Feed
 from camgraph.stages.people.inference.signatures import signature_of_file
 from camgraph.stages.vision.model_contract import InputContract
 from camgraph.stages.vision.recognition import Declared, Reading, Signature, Unrecognised, recognise
@@ -64,7 +66,7 @@ class DeclaredModel:
         """The form of its pictures. Raises UserError if it is unknown, or if a given size does not fit, or for a model
         of keypoints.
         """
-        contract = self.any_contract()
+        contract = self._contract({})
         if isinstance(contract, WindowContract):
             raise UserError(
                 f"{self.path} takes windows of keypoints, and this command has pictures only",
@@ -73,11 +75,14 @@ class DeclaredModel:
         return contract
 
     def any_contract(self) -> InputContract:
-        """As `contract`, also that of a model of keypoints."""
+        """As `contract`, also that of a model of keypoints, or with further inputs that `infer` fills by itself."""
+        return self._contract(usual_feeds(self.signature, self.declaration.kind))
+
+    def _contract(self, feeds: Mapping[str, Feed]) -> InputContract:
         declared = self.declaration
         if declared.kind != _NO_KIND:
             self.reading()  # a format that it has not decides nothing
-        contract = read_contract(self.signature, str(self.path), declared.input, kind=declared.kind)
+        contract = read_contract(self.signature, str(self.path), declared.input, feeds, declared.kind)
         if declared.size is not None and not contract.accepts(*declared.size):
             wanted = f"{contract.width or 'any'}x{contract.height or 'any'}"
             raise UserError(

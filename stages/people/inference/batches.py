@@ -17,7 +17,7 @@ import numpy as np
 
 from camgraph.pipeline.errors import BadItem
 from camgraph.pipeline.messages import Array
-from camgraph.stages.people.inference.contracts import NOTHING_DECLARED, mixed_output
+from camgraph.stages.people.inference.contracts import NOTHING_DECLARED, reading_of
 from camgraph.stages.people.inference.engines.engine import Engine, OutOfMemory, PlansOutputs, RunFailed, WrongOutput
 from camgraph.stages.people.inference.engines.pinned import TakesFromHost, plain_array
 from camgraph.stages.people.inference.feeds import NO_FEEDS, Feeds
@@ -101,10 +101,12 @@ class BatchRuns:
         self._sizes = sizes
         self._most = most
         self._on_smaller = on_smaller
-        self._mixed = mixed_output(engine.signature, declared)
-        if self._mixed is not None and isinstance(engine, PlansOutputs):
-            engine.expect_any_rows()
         self._ports = {port.name: _given(port, selection) for port in engine.signature.outputs}
+        reading = reading_of(engine.signature, declared)
+        self._mixed = reading.outputs[0] if reading is not None and reading.mixes_images else None
+        self._alone = reading is not None and reading.alone
+        if (self._mixed is not None or self._alone) and isinstance(engine, PlansOutputs):
+            engine.expect_any_rows()
         self._new_array = engine.new_array if isinstance(engine, TakesFromHost) else plain_array
         self._threads = threading.local()
 
@@ -143,10 +145,11 @@ class BatchRuns:
         return {name: self._stacked(name, [row[name] for row in rows]) for name in self._ports}
 
     def _stacked(self, name: str, parts: list[Array]) -> Array:
-        first_common = 2 if name == self._mixed else 1
+        has_rows = name == self._mixed or (self._alone and parts[0].ndim > 1)
+        first_common = 2 if has_rows else 1
         if len(shapes := {part.shape[first_common:] for part in parts}) > 1:
             raise WrongOutput(name, f"output `{shown(name)}` differs from run to run: {', '.join(map(str, shapes))}")
-        return joined_rows(parts) if name == self._mixed else np.concatenate(parts)
+        return joined_rows(parts) if has_rows else np.concatenate(parts)
 
     def _run(self, items: Sequence[Given]) -> Iterator[Row]:
         """The rows of pictures of one size, in order; a run that is too small is filled up with its last row."""
@@ -180,6 +183,10 @@ class BatchRuns:
 
     def _each(self, name: str, output: Array, count: int) -> Sequence[Array]:
         """The part of an output for each of ``count`` pictures, with a leading axis of 1."""
+        if self._alone:
+            port, alone = self._ports[name], output[np.newaxis]
+            check_shape(port._replace(shape=(None, *port.shape) if port.shape else ()), alone, count)
+            return [alone]
         check_shape(self._ports[name], output, None if name == self._mixed else count)
         if name == self._mixed:
             try:

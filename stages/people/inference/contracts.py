@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from pydantic import Field, FiniteFloat, field_validator
@@ -11,6 +12,7 @@ from camgraph.pipeline.errors import SettingError, UserError
 from camgraph.pipeline.stage import Settings
 from camgraph.stages.facts import PictureFact
 from camgraph.stages.people.inference.feeds import Feed, picture_input
+from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.model_contract import (
     NOTHING_NORMALISED,
     ContractError,
@@ -22,8 +24,9 @@ from camgraph.stages.vision.model_contract import (
     Overrides,
     derive_contract,
 )
-from camgraph.stages.vision.recognition import Declared, Port, Reading, Signature, Unrecognised, recognise
+from camgraph.stages.vision.recognition import Declared, Format, Port, Reading, Signature, Unrecognised, recognise
 from camgraph.stages.vision.recognition.prepared import PICTURE
+from camgraph.stages.vision.recognition.transformers import SIZES
 from camgraph.stages.vision.window_contract import (
     WINDOW_LAYOUTS,
     WindowContract,
@@ -36,6 +39,26 @@ NOTHING_ELSE: Mapping[str, Feed] = MappingProxyType({})
 NOTHING_DECLARED = Declared()
 Triple = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
 _OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")
+_IMAGENET = "mean 0.485,0.456,0.406 and std 0.229,0.224,0.225"
+_NORMALISED: Mapping[Format, tuple[str, str]] = {
+    "classes": ("a classifier", f"those of torchvision want {_IMAGENET}"),
+    "simcc": ("a model of this format", f"those of mmpose want {_IMAGENET}"),
+    "heatmaps": ("a model of this format", f"most want {_IMAGENET}"),
+    "detr": ("a model of this format", f"RF-DETR wants {_IMAGENET}"),
+    "detr_softmax": ("a model of this format", f"DETR wants {_IMAGENET}"),
+    "ppyoloe": ("a model of this format", f"older ones want {_IMAGENET}"),
+    "ppyoloe_raw": ("a model of this format", f"older ones want {_IMAGENET}"),
+    "nanodet": ("a model of this format", "most want mean 0.406,0.456,0.485 and std 0.225,0.224,0.229"),
+    "scrfd": ("a model of this format", "those of InsightFace want mean 0.5,0.5,0.5 and std 0.502,0.502,0.502"),
+}
+"""Formats whose models were often trained with normalised pixels: what these are called, and which want what."""
+_PADDLE_FEEDS: Mapping[str, Feed] = {"scale_factor": (1, 1), "im_shape": "picture_height_width"}
+_USUAL_FEEDS: Mapping[Format, Mapping[str, Feed]] = {
+    "rtdetr": {SIZES: "picture_width_height"},
+    "ppyoloe": _PADDLE_FEEDS,
+    "ppyoloe_raw": _PADDLE_FEEDS,
+}
+"""Of each format: inputs beside the picture, and what fills them so that its boxes are in pixels of the picture."""
 
 
 class InputSettings(Settings):
@@ -97,11 +120,24 @@ def read_contract(
     scale = scale if declared.scale is None else declared.scale
     overrides = Overrides(_as_pictures(declared.layout), declared.order or order, scale, declared.normalisation)
     try:
-        return derive_contract(*port, overrides)
+        contract = derive_contract(*port, overrides)
     except LayoutError as error:
         raise SettingError(("input", "layout"), f"{model}: {error}") from None
     except ContractError as error:
         raise UserError(f"{model}: {error}", error_id="model-does-not-fit") from None
+    return _for_one_picture(contract, model, usual) if usual is not None and usual.alone else contract
+
+
+def _for_one_picture(contract: InputContract, model: str, reading: Reading) -> InputContract:
+    """The contract of a model whose outputs do not tell the pictures of a batch apart. Raises UserError."""
+    if contract.batch not in (None, 1):
+        outputs = ", ".join(map(shown, reading.outputs))
+        raise UserError(
+            f"{model} takes {contract.batch} pictures at once, and its outputs ({outputs}) "
+            "have no axis for them: export it for one picture",
+            error_id="model-does-not-fit",
+        )
+    return replace(contract, batch=1)
 
 
 def _as_windows(layout: Layout | WindowLayout | None) -> WindowLayout | None:
@@ -143,11 +179,9 @@ def pixel_doubts(signature: Signature, declared: InputSettings, kind: Declared) 
             f"pixels: taken to be {reading.picture.order}, 0 to 1; one that wants them as YOLOX does needs order bgr "
             "and scale 1"
         )
-    if reading.format == "classes":
-        yield (
-            "a classifier does not show how its pixels were normalised: taken to be 0 to 1; those of torchvision want "
-            "mean 0.485,0.456,0.406 and std 0.229,0.224,0.225"
-        )
+    if reading.format in _NORMALISED:
+        kind_of_model, usual = _NORMALISED[reading.format]
+        yield f"{kind_of_model} does not show how its pixels were normalised: taken to be 0 to 1; {usual}"
 
 
 def check_kind(contract: InputContract, model: str, sender: str, fact: PictureFact) -> None:
@@ -183,15 +217,16 @@ def check_size(contract: InputContract, model: str, sender: str, size: tuple[int
     )
 
 
-def mixed_output(signature: Signature, declared: Declared = NOTHING_DECLARED) -> str | None:
-    """The output that holds the rows of all images of a batch, if there is one."""
-    reading = reading_of(signature, declared)
-    return reading.outputs[0] if reading is not None and reading.mixes_images else None
-
-
 def reading_of(signature: Signature, declared: Declared = NOTHING_DECLARED) -> Reading | None:
     """The kind of the model, as far as it shows or is declared; inference itself needs no format."""
     try:
         return recognise(signature, declared)
     except Unrecognised:
         return None
+
+
+def usual_feeds(signature: Signature, declared: Declared = NOTHING_DECLARED) -> Mapping[str, Feed]:
+    """What fills the model's further inputs, if its format says that."""
+    reading = reading_of(signature, declared)
+    known = _USUAL_FEEDS.get(reading.format, {}) if reading is not None else {}
+    return {port.name: known[port.name] for port in signature.inputs if port.name in known}

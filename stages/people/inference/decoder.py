@@ -18,7 +18,7 @@ from camgraph.pipeline.system.spelling import did_you_mean
 from camgraph.stages.facts import Facts
 from camgraph.stages.messages import People, Tensor
 from camgraph.stages.people.inference.behind_model import BehindModel, ModelBefore
-from camgraph.stages.people.inference.outputs import READING, OutputReader, OutputSettings
+from camgraph.stages.people.inference.outputs import READING, OutputReader, OutputSettings, points_without_effect
 from camgraph.stages.vision.decoding.detections import Detections, highest, no_detections
 from camgraph.stages.vision.decoding.formats import Asked
 from camgraph.stages.vision.decoding.score_ranges import score_range
@@ -77,7 +77,9 @@ class Decoder(BehindModel[D]):
 
     @classmethod
     def declared(cls, settings: D) -> Declared:
-        return Declared(settings.format, settings.keypoints, settings.class_names, settings.outputs)
+        return Declared(
+            settings.format, settings.keypoints, settings.class_names, settings.outputs, settings.point_values
+        )
 
     @classmethod
     def wants(cls, settings: D, base_folder: Path) -> Mapping[str, Any]:
@@ -94,6 +96,7 @@ class Decoder(BehindModel[D]):
 
     @classmethod
     def check(cls, settings: D, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        yield from points_without_effect(cls.declared(settings))
         try:
             numbers_kept(settings.classes, settings.class_names)
         except SettingError as error:

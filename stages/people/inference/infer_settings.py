@@ -135,6 +135,11 @@ class InferSettings(Settings):
         le=1000,
         description="Keypoints of a person, if the file does not show the number; by default the stage's behind it",
     )
+    point_values: Literal[2, 3] | None = Field(
+        None,
+        description="2: x, y; 3: x, y, confidence of each keypoint, if the file does not show it; by default the "
+        "stage's behind it",
+    )
     outputs: tuple[str, ...] | None = Field(
         None,
         min_length=1,
@@ -197,7 +202,7 @@ class InferSettings(Settings):
     @property
     def declared(self) -> Declared:
         """The facts about the model in addition to its own metadata."""
-        return Declared(self.format, self.keypoints, outputs=self.outputs)
+        return Declared(self.format, self.keypoints, outputs=self.outputs, point_values=self.point_values)
 
     @property
     def file(self) -> str:

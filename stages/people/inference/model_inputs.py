@@ -10,7 +10,7 @@ import numpy as np
 
 from camgraph.pipeline.errors import ProblemText, UserError
 from camgraph.pipeline.messages import Array
-from camgraph.stages.people.inference.contracts import read_contract, reading_of
+from camgraph.stages.people.inference.contracts import read_contract, reading_of, usual_feeds
 from camgraph.stages.people.inference.feeds import Feeds, read_feeds
 from camgraph.stages.people.inference.infer_settings import InferSettings
 from camgraph.stages.people.inference.model.flops import largest_value
@@ -21,6 +21,7 @@ from camgraph.stages.people.inference.signatures import read_signature, signatur
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.model_contract import InputContract, declared_size
 from camgraph.stages.vision.recognition import Signature
+from camgraph.stages.vision.recognition.reading import without_effect
 from camgraph.stages.vision.sample_pictures import sample_pictures
 from camgraph.stages.vision.window_contract import USUAL_SIZE, WindowContract, converter_of
 
@@ -81,13 +82,18 @@ def sample(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, in
 
 def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContract, Feeds]:
     """The picture that the model wants, and the feeds of its other inputs. Raises UserError."""
-    contract = read_contract(signature, settings.shown_model, settings.input, settings.feeds, settings.declared)
-    return read_feeds(signature, contract, settings.shown_model, settings.feeds)
+    feeds = {**usual_feeds(signature, settings.declared), **settings.feeds}
+    contract = read_contract(signature, settings.shown_model, settings.input, feeds, settings.declared)
+    return read_feeds(signature, contract, settings.shown_model, feeds)
 
 
 def reading_problems(signature: Signature, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:
     """Contradictions between the model and the settings: ((path of the key), text)."""
     declared = settings.declared.facts()
+    if found := without_effect(settings.declared):
+        setting, why = found
+        yield (setting,), why
+        return
     try:
         if declared:
             read_signature(signature, settings.shown_model, settings.declared)

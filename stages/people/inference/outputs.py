@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import numpy as np
@@ -21,7 +21,8 @@ from camgraph.stages.vision.decoding.formats import Asked, detections_of
 from camgraph.stages.vision.decoding.movenet import NotFinite
 from camgraph.stages.vision.decoding.promised import WrongShape
 from camgraph.stages.vision.foreign_text import shown
-from camgraph.stages.vision.recognition import Format
+from camgraph.stages.vision.recognition import Declared, Format
+from camgraph.stages.vision.recognition.reading import without_effect
 from camgraph.stages.vision.skeleton import BODY
 
 _FARTHEST = 1e6
@@ -62,6 +63,13 @@ class OutputSettings(BehindModelSettings):
         """The skeleton, as far as the number of keypoints is known."""
         number = self.keypoints
         return {} if number is None else {"skeleton": {"name": self.skeleton_of(number), "keypoints": number}}
+
+
+def points_without_effect(declared: Declared) -> Iterator[tuple[tuple[str], str]]:
+    """Keypoints, or values of each, that models of the declared format do not have: ((setting,), text)."""
+    if found := without_effect(declared):
+        setting, why = found
+        yield (setting,), why
 
 
 class OutputReader:

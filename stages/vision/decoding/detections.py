@@ -62,6 +62,13 @@ def points_of(values: F32, each: int) -> F32:
     return np.concatenate([points, np.ones((*points.shape[:2], 1), np.float32)], axis=2)
 
 
+def person_of(points: F32, min_score: float) -> Detections:
+    """The one person of keypoints (K, 3), K > 0, in a box that spans them; nobody if these score less on average."""
+    scores = points[None, :, 2].mean(axis=1)
+    box = np.concatenate([points[None, :, :2].min(axis=1), points[None, :, :2].max(axis=1)], axis=1)
+    return Detections(box, scores, np.zeros(1, np.int64), points[None]).take(scores >= min_score)
+
+
 def _separated(boxes_xyxy: F32, classes: I64) -> F32:
     """Shift the boxes of each class so that none of another class can overlap them."""
     if not len(classes) or (classes == classes[0]).all():

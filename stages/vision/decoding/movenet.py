@@ -22,7 +22,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from camgraph.stages.vision.decoding.detections import Detections
+from camgraph.stages.vision.decoding.detections import Detections, person_of
 from camgraph.stages.vision.decoding.nms import nms
 from camgraph.stages.vision.decoding.promised import WrongShape
 
@@ -206,10 +206,7 @@ def decode_movenet_single(points_yxc: F32, *, size: tuple[int, int], min_score: 
 
     The person's score is the mean of its keypoints', its box spans them; dropped if that is below ``min_score``.
     """
-    points = _pixels(points_yxc.reshape(1, KEYPOINTS, 3).astype(np.float32), size)
-    scores = points[:, :, 2].mean(axis=1)
-    boxes = np.concatenate([points[:, :, :2].min(axis=1), points[:, :, :2].max(axis=1)], axis=1)
-    return Detections(boxes, scores, np.zeros(1, np.int64), points).take(scores >= min_score)
+    return person_of(_pixels(points_yxc.reshape(KEYPOINTS, 3).astype(np.float32), size), min_score)
 
 
 def _pixels(points_yxc: F32, size: tuple[int, int]) -> F32:

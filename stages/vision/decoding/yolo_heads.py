@@ -51,9 +51,10 @@ def decode_yolo_heads(heads: F32, *, classes: int, point_values: int = 3, min_sc
 
 # ---- with an objectness: YOLOv5, YOLOv7, and YOLOX, whose boxes are still to be decoded
 #
-#     rows (A, 5 + C), one for each of A anchors:  box, objectness, C scores; the score of a class is their product
+#     rows (A, 5 + C), one for each of A anchors:  box, objectness, C scores; the score is the objectness times the best
 #
 #     YOLOv5, v7   box: cx, cy, w, h in model pixels; three anchors a cell
+#     YOLOv7-pose  as YOLOv7, behind its one score K x (x, y, confidence) in model pixels, 0 to 1
 #     YOLOX        box: x, y as shifts and w, h as logarithms, in units of its cell; one anchor a cell
 #
 #     cells, for a picture of 416 x 416:  stride 8: 52 x 52, row by row;  then stride 16: 26 x 26;  then 32: 13 x 13
@@ -65,10 +66,27 @@ MAX_LOGARITHM = 20.0
 """A side of e**20 cells is none: beyond it `exp` would only overflow."""
 
 
-def decode_yolo_objectness(rows: F32, *, min_score: float) -> Detections:
-    """The candidates of YOLOv5 or YOLOv7 that score at least ``min_score``: ``rows`` is (A, 5 + C)."""
-    passed, scores, kinds = _passed(rows, min_score)
-    return Detections(xyxy_of(rows[passed].astype(np.float32)), scores, kinds, _no_points(len(passed)))
+def decode_yolo_objectness(rows: F32, *, classes: int, point_values: int = 3, min_score: float) -> Detections:
+    """The candidates of YOLOv5, YOLOv7 or YOLOv7-pose that score at least ``min_score``.
+
+    ``rows`` is (A, 5 + C + V * K).
+    """
+    end = 5 + classes
+    passed, scores, kinds = _passed(rows[:, :end], min_score)
+    taken = rows[passed].astype(np.float32)
+    return Detections(xyxy_of(taken), scores, kinds, points_of(taken[:, end:], point_values))
+
+
+def decode_ppyoloe_raw(boxes_xyxy: F32, scores: F32, *, min_score: float) -> Detections:
+    """The candidates of PP-YOLOE that score at least ``min_score``.
+
+    ``boxes_xyxy`` is (A, 4) in model pixels, ``scores`` (C, A) in [0, 1]. Source: the exporter of PaddleDetection.
+    """
+    highest = scores.max(axis=0)
+    passed = np.flatnonzero(highest >= min_score)
+    kinds = scores[:, passed].argmax(axis=0)
+    taken = boxes_xyxy[passed].astype(np.float32)
+    return Detections(taken, highest[passed].astype(np.float32), kinds, _no_points(len(passed)))
 
 
 def decode_yolox(rows: F32, *, size: tuple[int, int], min_score: float) -> Detections:

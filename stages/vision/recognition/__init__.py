@@ -5,12 +5,24 @@
 
     (B, 84, cells)      (B, 56, cells)                  yolo, yolo_pose: of COCO; others by the metadata
     (B, cells, 85)      (B, 3 * cells, 5 + C)           yolox; yolo_objectness (YOLOv5, YOLOv7)
+    (B, 3 * cells, 5 + C + 3K), K declared              yolo_objectness (YOLOv7-pose)
+    (B, cells, 80 + 32), cells of 8, 16, 32 (, 64)      nanodet: of COCO; others by the metadata
     (B, cells, N)                                       yolox with N - 5 classes, or yolo turned: who knows
     (B, N, 6 + 3K), N not cells                         yolo_end2end
-    (n, 7)              (n, 6 + 3K), uint8 picture      yolo_v7_rows, nas_pose_flat
+    (n, 7), called `output` (n, 7), uint8 picture       yolo_v7_rows, nas_flat
+    (n, 6 + 3K), uint8 picture                          nas_pose_flat
     (B, 1) (B, N, 4) (B, N) (B, N, K, 3)                nas_pose_batch
     (B, 1) (B, N, 4) (B, N) (B, N)                      efficient_nms
+    (n, 4) (n,) (n,)    (n, 6) (k,), without a batch    torchvision, ppyoloe
+    (B, cells, 4) (B, 80, cells)                        ppyoloe_raw: of COCO; others by the metadata
+    three each of (.., 1) (.., 4) (.., 10)              scrfd
+    num_detections, detection_boxes, ... (four)         tf_ssd
     (B, N, 5) (B, N, K, 3)                              rtmo
+    (B, N, 84), N not cells                             rtdetr_rows: of COCO; others by the metadata
+    (B, N, 6), metadata of RT-DETR                      rtdetr_end2end
+    (B, N) (B, N, 4) (B, N), input orig_target_sizes    rtdetr
+    dets, labels        pred_boxes, logits              detr; detr or detr_softmax by the number of logits
+    (B, K, 2w) (B, K, 2h)   (B, K, h/4, w/4)            simcc, heatmaps: of COCO; others if K is declared
     center, kpt_heatmap, ... (six)                      movenet_multipose
     (B, 6, 56)   (1, 1, 17, 3)                          movenet_people, movenet_single
     (B, C)                                              classes
@@ -28,12 +40,34 @@ from dataclasses import replace
 
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.recognition.classifiers import read_classifier
+from camgraph.stages.vision.recognition.detectors import (
+    read_ppyoloe,
+    read_ppyoloe_raw,
+    read_tf_ssd,
+    read_torchvision,
+)
+from camgraph.stages.vision.recognition.distances import read_nanodet, read_scrfd
 from camgraph.stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
 from camgraph.stages.vision.recognition.prepared import prepared_format, prepared_picture
 from camgraph.stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Declared, Format, Picture, Reading
 from camgraph.stages.vision.recognition.signature import Port, Signature
+from camgraph.stages.vision.recognition.top_down import read_heatmaps, read_simcc
+from camgraph.stages.vision.recognition.transformers import (
+    read_detr,
+    read_detr_softmax,
+    read_rtdetr,
+    read_rtdetr_end2end,
+    read_rtdetr_rows,
+)
 from camgraph.stages.vision.recognition.yolo_heads import read_heads
-from camgraph.stages.vision.recognition.yolo_rows import read_end2end, read_objectness, read_v7_rows, read_yolox
+from camgraph.stages.vision.recognition.yolo_rows import (
+    read_end2end,
+    read_nas_rows,
+    read_objectness,
+    read_objectness_pose,
+    read_v7_rows,
+    read_yolox,
+)
 
 __all__ = [
     "FORMATS",
@@ -52,11 +86,26 @@ _READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_heads,
     read_end2end,
     read_yolox,
+    read_nanodet,
+    read_scrfd,
     read_objectness,
+    read_objectness_pose,
     read_v7_rows,
+    read_nas_rows,
     read_nas_flat,
     read_counted,
+    read_tf_ssd,
+    read_torchvision,
+    read_ppyoloe,
+    read_ppyoloe_raw,
     read_rtmo,
+    read_rtdetr_rows,
+    read_rtdetr_end2end,
+    read_rtdetr,
+    read_detr,
+    read_detr_softmax,
+    read_simcc,
+    read_heatmaps,
     read_movenet,
     read_classifier,
 )
@@ -114,7 +163,10 @@ def _by_shapes(signature: Signature, declared: Declared) -> list[Reading]:
     return [
         reading
         for reading in found
-        if declared.format in (None, reading.format) and numbers.issuperset(reading.outputs)
+        if numbers.issuperset(reading.outputs)
+        and declared.format in (None, reading.format)
+        and declared.keypoints in (None, reading.keypoints)
+        and declared.point_values in (None, reading.point_values)
     ]
 
 
@@ -123,15 +175,22 @@ def _unrecognised(signature: Signature, declared: Declared, found: Sequence[Read
     if not found and (whole := _by_shapes(signature, declared)):
         return Unrecognised(_of_whole_numbers(signature, whole[0]))
     if found:
-        return Unrecognised(f"its outputs ({outputs}) can be read as {_either(found)}; say which: `format`")
+        differ = "format" if len({reading.format for reading in found}) > 1 else "keypoints"
+        return Unrecognised(f"its outputs ({outputs}) can be read as {_either(found)}; say which: `{differ}`")
+    return _of_no_format(signature, declared, outputs)
+
+
+def _of_no_format(signature: Signature, declared: Declared, outputs: str) -> Unrecognised:
     if declared.format is None:
         task = shown(signature.metadata.get("task", ""))
         message = f"its outputs ({outputs})"
         message += f" (its metadata says task `{task}`)" if task else ""
-        message += f" with {declared.keypoints} keypoints" if declared.keypoints else ""
-        message += " are of no known format"
+        message += _points_in_words(declared) + " are of no known format"
     else:
-        message = f"its outputs ({outputs}) are not those of `format: {declared.format}`"
+        message = f"its outputs ({outputs}) are not those of `format: {declared.format}`{_points_in_words(declared)}"
+    if freely := _readings(signature, declared._replace(keypoints=None, point_values=None)):
+        wrong = "keypoints" if declared.keypoints is not None else "point_values"
+        return Unrecognised(f"{message}; without `{wrong}` they are read as {_either(freely)}")
     if alone := _alone(signature, declared):
         return Unrecognised(message + alone, in_graph=": name it in `outputs`")
     if declared.format is None:
@@ -150,6 +209,13 @@ def _of_whole_numbers(signature: Signature, reading: Reading) -> str:
         f"in {', '.join(f'`{shown(port.name)}` ({shown(port.onnx_type)})' for port in wrong)}: end the model with "
         "DequantizeLinear, or quantize it with `camgraph model quantize`, which leaves its end in floats"
     )
+
+
+def _points_in_words(declared: Declared) -> str:
+    if not declared.keypoints:
+        return ""
+    each = f" of {declared.point_values} values" if declared.point_values else ""
+    return f" with {declared.keypoints} keypoints{each}"
 
 
 def _either(readings: Sequence[Reading]) -> str:

@@ -15,7 +15,7 @@ from camgraph.stages.vision.recognition.reading import (
     point_shape,
     unseen_classes,
 )
-from camgraph.stages.vision.recognition.signature import Port, Side, Signature
+from camgraph.stages.vision.recognition.signature import Port, Side, Signature, fits, ports_with
 
 _NAS_PICTURE = Picture("rgb", 1.0, "corner", 127)
 _RTMO_PICTURE = Picture("bgr", 1.0, "corner")
@@ -41,14 +41,14 @@ def read_nas_flat(signature: Signature, declared: Declared) -> Reading | None:
 def read_counted(signature: Signature, declared: Declared) -> Reading | None:
     """nas_pose_batch or efficient_nms: four outputs, one of which counts the rows of the others."""
     may_be_open = declared.format in ("nas_pose_batch", "efficient_nms")
-    boxes = _with(signature.outputs, axes=3, last=4, may_be_open=may_be_open)
-    counts = [port for port in _with(signature.outputs, axes=2, last=1) if _is_count(port)]
+    boxes = ports_with(signature.outputs, axes=3, last=4, may_be_open=may_be_open)
+    counts = [port for port in ports_with(signature.outputs, axes=2, last=1) if _is_count(port)]
     if not counts and may_be_open:
         counts = [port for port in signature.outputs if len(port.shape) == 2 and "num" in port.name]
     if len(signature.outputs) != 4 or len(boxes) != 1 or len(counts) != 1:
         return None
     flat = [port for port in signature.outputs if len(port.shape) == 2 and port is not counts[0]]
-    joints = _with(signature.outputs, axes=4, last=3, may_be_open=may_be_open)
+    joints = ports_with(signature.outputs, axes=4, last=3, may_be_open=may_be_open)
     if len(flat) == 2:
         return _efficient_nms(signature, declared, counts[0], boxes[0], flat)
     points = _points_of(joints[0], signature, declared) if len(flat) == len(joints) == 1 else None
@@ -70,8 +70,8 @@ def _efficient_nms(signature: Signature, declared: Declared, count: Port, boxes:
 def read_rtmo(signature: Signature, declared: Declared) -> Reading | None:
     """rtmo: boxes with scores, and points for each."""
     may_be_open = declared.format == "rtmo"
-    dets = _with(signature.outputs, axes=3, last=5, may_be_open=may_be_open)
-    joints = _with(signature.outputs, axes=4, last=3, may_be_open=may_be_open)
+    dets = ports_with(signature.outputs, axes=3, last=5, may_be_open=may_be_open)
+    joints = ports_with(signature.outputs, axes=4, last=3, may_be_open=may_be_open)
     if len(signature.outputs) != 2 or len(dets) != 1 or len(joints) != 1:
         return None
     points = _points_of(joints[0], signature, declared)
@@ -91,25 +91,13 @@ def read_movenet(signature: Signature, declared: Declared) -> Reading | None:
     if len(names) != 1:
         return None
     shape = signature.outputs[0].shape
-    if _is(shape, (None, 6, 56), may_be_open=declared.format == "movenet_people"):
+    if fits(shape, (None, 6, 56), may_be_open=declared.format == "movenet_people"):
         why = "six rows of 17 points, box and score"
         return Reading("movenet_people", why, names, PERSON, _COCO_POINTS, 3, size, _MOVENET_PICTURE)
-    if _is(shape, (None, 1, _COCO_POINTS, 3), may_be_open=declared.format == "movenet_single"):
+    if fits(shape, (None, 1, _COCO_POINTS, 3), may_be_open=declared.format == "movenet_single"):
         why = "17 points of y, x, confidence"
         return Reading("movenet_single", why, names, PERSON, _COCO_POINTS, 3, size, _MOVENET_PICTURE)
     return None
-
-
-def _with(ports: Sequence[Port], *, axes: int, last: int, may_be_open: bool = False) -> list[Port]:
-    return [port for port in ports if _is(port.shape, (*[None] * (axes - 1), last), may_be_open=may_be_open)]
-
-
-def _is(shape: Sequence[Side], wanted: Sequence[int | None], *, may_be_open: bool) -> bool:
-    """Whether a shape is this one; None stands for any side, and an open side may be any if that is declared."""
-    return len(shape) == len(wanted) and all(
-        number is None or side == number or (may_be_open and not isinstance(side, int))
-        for side, number in zip(shape, wanted, strict=True)
-    )
 
 
 def _is_count(port: Port) -> bool:

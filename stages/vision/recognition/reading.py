@@ -10,8 +10,10 @@ from camgraph.stages.vision.letterbox import FitName
 from camgraph.stages.vision.recognition.signature import Signature
 
 Format = Literal[
-    "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "efficient_nms",
-    "nas_pose_flat", "nas_pose_batch", "rtmo", "movenet_multipose", "movenet_people", "movenet_single", "classes",
+    "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "nanodet", "scrfd",
+    "efficient_nms", "tf_ssd", "torchvision", "ppyoloe", "ppyoloe_raw", "rtdetr_rows", "rtdetr_end2end", "rtdetr",
+    "detr", "detr_softmax", "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo", "simcc", "heatmaps",
+    "movenet_multipose", "movenet_people", "movenet_single", "classes",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
 EXPECTED: Mapping[Format, str] = {
@@ -21,19 +23,40 @@ EXPECTED: Mapping[Format, str] = {
     "yolo_objectness": "[n, anchors, columns], 3 anchors a cell, columns for box, objectness (5) and each class (1)",
     "yolo_v7_rows": "[rows, 7]: image, box, class, score",
     "yolox": "[n, cells, columns], with columns for box, objectness (5) and each class (1)",
+    "nanodet": "[n, cells, columns], with columns for each class (1) and four distances (8 each)",
+    "scrfd": "scores [anchors, 1], boxes [anchors, 4], points [anchors, 10] of strides 8, 16, 32; 2 anchors a cell",
     "efficient_nms": "a count [n, 1], boxes [n, k, 4], scores [n, k] and classes [n, k]",
+    "rtdetr_rows": "[n, queries, columns], with columns for the box (4) and each class (1)",
+    "rtdetr_end2end": "[n, queries, 6]: box, score, class",
+    "rtdetr": "labels [n, k], boxes [n, k, 4] and scores [n, k]",
+    "detr": "boxes [n, queries, 4] and logits [n, queries, classes]",
+    "detr_softmax": "boxes [n, queries, 4] and logits [n, queries, classes + 1], the last one of no object",
+    "tf_ssd": "a count [n], boxes [n, k, 4], scores [n, k] and classes [n, k]",
+    "torchvision": "boxes [k, 4], labels [k] and scores [k], of one picture",
+    "ppyoloe": "[rows, 6]: class, score, box, and a count, of one picture",
+    "ppyoloe_raw": "boxes [n, anchors, 4] and scores [n, classes, anchors]",
+    "nas_flat": "[rows, 7]: image, box, score, class",
     "nas_pose_flat": "[rows, columns], with columns for image, box, score (6) and each keypoint (3)",
     "nas_pose_batch": "a count [n, 1], boxes [n, k, 4], scores [n, k] and joints [n, k, keypoints, 3]",
     "rtmo": "boxes with scores [n, k, 5] and points [n, k, keypoints, 3]",
+    "simcc": "likely places along x [n, keypoints, parts] and along y [n, keypoints, parts]",
+    "heatmaps": "heat maps [n, keypoints, height, width]",
     "movenet_multipose": "the six heads center, kpt_heatmap, kpt_regress, kpt_offset, box_scale and box_offset",
     "movenet_people": "[n, 6, 56]",
     "movenet_single": "[n, 1, 17, 3]",
     "classes": "[n, classes]",
 }
 """The outputs of each format, in words for users whose model has others. n: pictures."""
-MIXING: frozenset[Format] = frozenset({"nas_pose_flat", "yolo_v7_rows"})
+MIXING: frozenset[Format] = frozenset({"nas_flat", "nas_pose_flat", "yolo_v7_rows"})
 """Those whose output holds the rows of all images of a batch."""
-MAY_BE_WHOLE: Mapping[Format, tuple[int, ...]] = {"nas_pose_batch": (0,), "efficient_nms": (0, 3)}
+MAY_BE_WHOLE: Mapping[Format, tuple[int, ...]] = {
+    "nas_pose_batch": (0,),
+    "efficient_nms": (0, 3),
+    "tf_ssd": (0, 3),
+    "torchvision": (0,),
+    "ppyoloe": (1,),
+    "rtdetr": (0,),
+}
 """The places of outputs that may hold whole numbers, because they are counts or classes."""
 
 COCO_CLASSES = (
@@ -46,6 +69,11 @@ COCO_CLASSES = (
     "tv", "laptop", "mouse", "remote", "keyboard", "cell phone", "microwave", "oven", "toaster", "sink",
     "refrigerator", "book", "clock", "vase", "scissors", "teddy bear", "hair drier", "toothbrush",
 )  # fmt: skip
+_UNUSED = (0, 12, 26, 29, 30, 45, 66, 68, 69, 71, 83)
+"""The ids from 0 to 90 that COCO gives to no category."""
+_NAMES = iter(COCO_CLASSES)
+COCO_CATEGORIES = tuple(f"unused{number}" if number in _UNUSED else next(_NAMES) for number in range(91))
+"""The names of the categories by COCO's own ids."""
 PERSON = ("person",)
 MOST_POINTS = 1000
 """Of a person: a model with more has no poses."""
@@ -64,6 +92,10 @@ class Picture:
     fit: FitName = "letterbox"
 
 
+STRETCHED = Picture(fit="stretch")
+"""Of models that were trained with pictures whose proportions were given up."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """The format of a model. ``outputs`` are the names of its outputs in the order in which the format takes them."""
@@ -77,6 +109,8 @@ class Reading:
     size: tuple[int, int] | None = None
     """(width, height) of its pictures, if there is only one size."""
     picture: Picture = Picture()
+    alone: bool = False
+    """Whether its outputs have no axis for pictures, so that each run has one picture."""
 
     @property
     def of_floats(self) -> tuple[str, ...]:
@@ -90,6 +124,24 @@ class Reading:
         return self.format in MIXING
 
 
+FIXED_POINTS: Mapping[Format, int] = {
+    **dict.fromkeys(
+        (
+            "yolo", "yolo_v7_rows", "yolox", "nanodet", "efficient_nms", "tf_ssd", "torchvision", "ppyoloe",
+            "ppyoloe_raw", "rtdetr_rows", "rtdetr_end2end", "rtdetr", "detr", "detr_softmax", "nas_flat", "classes",
+        ),
+        0,
+    ),
+    "scrfd": 5,
+    "movenet_multipose": 17,
+    "movenet_people": 17,
+    "movenet_single": 17,
+}  # fmt: skip
+"""The formats that have a number of keypoints of their own. Models of the others may have any."""
+OF_ANY_VALUES: frozenset[Format] = frozenset({"yolo_pose", "yolo_end2end", "yolo_objectness"})
+"""The formats whose keypoints may have two values or three. Those of the others have three."""
+
+
 class Declared(NamedTuple):
     """The user's statements about a model, for facts that it shows wrongly or not at all."""
 
@@ -98,18 +150,39 @@ class Declared(NamedTuple):
     classes: tuple[str, ...] | None = None
     outputs: tuple[str, ...] | None = None
     """The names of those that count; the model has others beside them."""
+    point_values: int | None = None
 
     def over(self, other: Declared) -> Declared:
         """With the other's statements, for facts that this one leaves open."""
         keypoints = other.keypoints if self.keypoints is None else self.keypoints
         classes, outputs = self.classes or other.classes, self.outputs or other.outputs
-        return Declared(self.format or other.format, keypoints, classes, outputs)
+        return Declared(
+            self.format or other.format, keypoints, classes, outputs, self.point_values or other.point_values
+        )
 
     def facts(self) -> dict[str, str | int | list[str]]:
         """The statements about format, keypoints and outputs, as plain values."""
         outputs = None if self.outputs is None else list(self.outputs)
-        values = {"format": self.format, "keypoints": self.keypoints, "outputs": outputs}
+        values = {
+            "format": self.format,
+            "keypoints": self.keypoints,
+            "point_values": self.point_values,
+            "outputs": outputs,
+        }
         return {key: value for key, value in values.items() if value is not None}
+
+
+def without_effect(declared: Declared) -> tuple[str, str] | None:
+    """(setting, why) if the declared format cannot have the declared keypoints, or values of each."""
+    name = declared.format
+    if name is None:
+        return None
+    fixed = FIXED_POINTS.get(name)
+    if fixed is not None and declared.keypoints not in (None, fixed):
+        return "keypoints", f"models of format {name} have {fixed or 'no'} keypoints: remove `keypoints`"
+    if declared.point_values == 2 and name not in OF_ANY_VALUES:
+        return "point_values", f"models of format {name} leave no choice of values: remove `point_values`"
+    return None
 
 
 def class_names(signature: Signature, count: int) -> tuple[str, ...]:
@@ -120,6 +193,13 @@ def class_names(signature: Signature, count: int) -> tuple[str, ...]:
     if count == 1:
         return PERSON
     return COCO_CLASSES if count == len(COCO_CLASSES) else tuple(f"class{number}" for number in range(count))
+
+
+def category_names(signature: Signature, count: int) -> tuple[str, ...]:
+    """As `class_names`, for models that may number classes by COCO's ids of 1 to 90: 91 with those that are unused."""
+    if count != len(COCO_CATEGORIES) or named_classes(signature) == count:
+        return class_names(signature, count)
+    return COCO_CATEGORIES
 
 
 def named_classes(signature: Signature) -> int | None:
@@ -154,7 +234,7 @@ def point_shape(signature: Signature, declared: Declared) -> tuple[int, int] | N
     points, values = _written_points(signature) or (0, 3)
     if declared.keypoints is not None:
         points = declared.keypoints
-    return (points, values) if points else None
+    return (points, declared.point_values or values) if points else None
 
 
 def _written_points(signature: Signature) -> tuple[int, int] | None:

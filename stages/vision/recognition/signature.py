@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -46,6 +46,12 @@ class Signature:
         """By the metadata that Ultralytics writes: pose, detect, classify, ..."""
         return self.metadata.get("task")
 
+    @property
+    def is_rtdetr(self) -> bool:
+        """Whether Ultralytics' exporter describes it as RT-DETR: its task and names are those of a YOLO."""
+        described = f"{self.metadata.get('description', '')} {self.metadata.get('head', '')}"
+        return "rtdetr" in described.lower()
+
     def only_output(self, axes: int) -> Port | None:
         """Its output, if it is the only one with so many axes."""
         if len(self.outputs) != 1 or len(self.outputs[0].shape) != axes:
@@ -82,3 +88,27 @@ class Signature:
     def literal(self, key: str) -> object:
         """A value of the metadata that was written as a Python literal; None if there is none."""
         return metadata_literal(self.metadata, key)
+
+
+def ports_with(ports: Sequence[Port], *, axes: int, last: int, may_be_open: bool = False) -> list[Port]:
+    """The ports with so many axes and this last side; an open side may be any if ``may_be_open``."""
+    return [port for port in ports if fits(port.shape, (*[None] * (axes - 1), last), may_be_open=may_be_open)]
+
+
+def boxes_of(ports: Sequence[Port], *, may_be_open: bool) -> Port | None:
+    """The only port of boxes (any, any, 4); if there is none, the only one whose last side may be 4."""
+    for fitting in (
+        ports_with(ports, axes=3, last=4),
+        ports_with(ports, axes=3, last=4, may_be_open=may_be_open),
+    ):
+        if len(fitting) == 1:
+            return fitting[0]
+    return None
+
+
+def fits(shape: Sequence[Side], wanted: Sequence[int | None], *, may_be_open: bool) -> bool:
+    """Whether a shape is this one; None stands for any side, and an open side may be any if that is declared."""
+    return len(shape) == len(wanted) and all(
+        number is None or side == number or (may_be_open and not isinstance(side, int))
+        for side, number in zip(shape, wanted, strict=True)
+    )

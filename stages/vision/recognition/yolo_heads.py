@@ -39,7 +39,7 @@ class _Lie(NamedTuple):
 def read_heads(signature: Signature, declared: Declared) -> Reading | None:
     """yolo_pose or yolo."""
     port = signature.only_output(3)
-    if port is None:
+    if port is None or (signature.is_rtdetr and declared.format not in _FORMATS):
         return None
     return next(
         filter(None, (_lying(signature, declared, port, lie) for lie in _lies(signature, declared, port))), None

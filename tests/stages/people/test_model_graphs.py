@@ -196,6 +196,34 @@ def test_unknown_class_is_a_mistake_with_its_place(folder: Path, written: str, k
 
 
 @pytest.mark.parametrize(
+    ("file", "written", "words"),
+    [
+        ("yolox.onnx", "format: yolox, keypoints: 17", "with.keypoints: models of format yolox have no keypoints"),
+        ("pose.onnx", "format: yolo_pose, keypoints: 16", "`format: yolo_pose` with 16 keypoints; without `keypoints`"),
+        ("pose.onnx", "point_values: 2", "are of no known format; without `point_values` they are read as yolo_pose"),
+        (
+            "people.onnx",
+            "format: movenet_people, point_values: 2",
+            "with.point_values: models of format movenet_people",
+        ),
+    ],
+)
+def test_points_that_the_model_has_not_are_a_mistake(folder: Path, file: str, written: str, words: str) -> None:
+    model(folder / "people.onnx", [1, 256, 256, 3], [1, 6, 56])
+    reported = mistakes(folder, model=file, decode=f", with: {{{written}}}")
+    assert "g.yaml:8:" in reported
+    assert words in reported
+
+
+def test_values_of_points_are_passed_on_to_who_reads_the_model(folder: Path) -> None:
+    model(folder / "two.onnx", [1, 3, 640, 640], [1, 39, 8400])
+    graph = load(folder, "two.onnx", decode=", with: {format: yolo_pose, keypoints: 17, point_values: 2}")
+    assert settings(graph, "infer").point_values == 2
+    found = settings(graph, "people")
+    assert (found.keypoints, found.point_values, found.class_names) == (17, 2, ("person",))
+
+
+@pytest.mark.parametrize(
     ("stage", "models", "made", "read"),
     [
         ("decode_yolo_pose", "YOLO-pose models", "yolox.onnx", r"yolox \(3549 rows"),

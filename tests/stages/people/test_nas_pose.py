@@ -1,4 +1,4 @@
-"""YOLO-NAS-Pose from picture to people, without its weights: synthetic graphs in which bright pixels are people.
+"""YOLO-NAS and YOLO-NAS-Pose from picture to people, without weights: synthetic graphs; bright pixels are people.
 
 They are built to the contract that super-gradients documents: pictures of uint8, overlaps suppressed inside.
 """
@@ -42,20 +42,36 @@ def ints(name: str, values: list[int]) -> Any:
     return helper.make_tensor(name, TensorProto.INT64, [len(values)], values)
 
 
-def flat(path: Path) -> Path:
-    """Each bright red pixel (x, y) is a person: rows of image, x, y, x + 4, y + 4, 0.75, 17 x (x, y, 0.5)."""
-    # The rows are the pixel's (image, channel, y, x, 1) times a matrix: one column for each value.
-    matrix = np.zeros((5, 57), np.float32)
+def person_of_pixel(columns: int) -> np.ndarray:
+    """(5, columns): image, x, y, x + 4, y + 4, 0.75 of a pixel's (image, channel, y, x, 1); the rest is 0."""
+    matrix = np.zeros((5, columns), np.float32)
     matrix[0, 0] = matrix[3, 1] = matrix[2, 2] = matrix[3, 3] = matrix[2, 4] = 1
     matrix[4, 3], matrix[4, 4], matrix[4, 5] = 4, 4, 0.75
+    return matrix
+
+
+def flat(path: Path) -> Path:
+    """Each bright red pixel (x, y) is a person: rows of image, x, y, x + 4, y + 4, 0.75, 17 x (x, y, 0.5)."""
+    matrix = person_of_pixel(57)
     for point in range(17):
         matrix[3, 6 + 3 * point] = matrix[2, 7 + 3 * point] = 1
         matrix[4, 8 + 3 * point] = 0.5
+    return flat_rows(path, matrix)
+
+
+def flat_boxes(path: Path) -> Path:
+    """As `flat`, a detector's rows of image, x, y, x + 4, y + 4, 0.75, class 0."""
+    return flat_rows(path, person_of_pixel(7))
+
+
+def flat_rows(path: Path, matrix: np.ndarray) -> Path:
+    """A row for each bright red pixel: its (image, channel, y, x, 1) times ``matrix``."""
+    columns = matrix.shape[1]
     constants = [
         BRIGHT,
         ints("zero", [0]),
         ints("one", [1]),
-        helper.make_tensor("matrix", TensorProto.FLOAT, [5, 57], matrix.ravel()),
+        helper.make_tensor("matrix", TensorProto.FLOAT, [5, columns], matrix.ravel()),
     ]
     nodes = [
         helper.make_node("Slice", ["input", "zero", "one", "one"], ["red"]),
@@ -67,7 +83,7 @@ def flat(path: Path) -> Path:
         helper.make_node("MatMul", ["padded", "matrix"], ["rows"]),
     ]
     constants += [ints("behind", [0, 0, 0, 1]), helper.make_tensor("unit", TensorProto.FLOAT, [], [1.0])]
-    return save(path, nodes, {"rows": (TensorProto.FLOAT, ["rows_of_all", 57])}, constants)
+    return save(path, nodes, {"rows": (TensorProto.FLOAT, ["rows_of_all", columns])}, constants)
 
 
 def counted(path: Path) -> Path:
@@ -130,6 +146,16 @@ def test_the_rows_of_all_images_find_their_frames(tmp_path: Path, batch: int) ->
     assert found[0].keypoints.tolist() == [[[5, 7, 0.5]] * 17]
     assert found[3].boxes.tolist() == [[63, 47, 64, 48]], "clipped to the frame, which is lower than the picture"
     assert {each.skeleton for each in found} == {"coco-17"}
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_detector_has_rows_of_all_images_too(tmp_path: Path, batch: int) -> None:
+    shown: list[list[tuple[int, int]]] = [[(5, 7)], [], [(1, 1), (30, 40)]]
+    frames = [frame(seq, *bright) for seq, bright in enumerate(shown)]
+    found = people(flat_boxes(tmp_path / "flat.onnx"), frames, batch)
+    assert [each.boxes.tolist() for each in found] == [[[5, 7, 9, 11]], [], [[1, 1, 5, 5], [30, 40, 34, 44]]]
+    assert found[2].scores.tolist() == [0.75, 0.75]
+    assert found[2].keypoints.shape == (2, 0, 3)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 4])

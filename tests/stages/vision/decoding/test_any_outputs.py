@@ -16,7 +16,22 @@ from camgraph.stages.vision.recognition import FORMATS
 from camgraph.stages.vision.recognition.reading import MAY_BE_WHOLE
 
 DECODED = [name for name in FORMATS if name != "classes"]
-WITHOUT_POINTS = ("yolox", "yolo_objectness", "yolo_v7_rows", "efficient_nms")
+WITHOUT_POINTS = (
+    "yolox",
+    "yolo_v7_rows",
+    "efficient_nms",
+    "nas_flat",
+    "torchvision",
+    "ppyoloe",
+    "ppyoloe_raw",
+    "nanodet",
+    "tf_ssd",
+    "rtdetr_rows",
+    "rtdetr_end2end",
+    "rtdetr",
+    "detr",
+    "detr_softmax",
+)
 SIZE = (64, 32)
 CELLS = 8 * 4 + 4 * 2 + 2
 TYPES = ("float32", "float16", "float64", "int8", "uint8", "int64", "uint64", "bool", "complex64", "U1")
@@ -34,13 +49,27 @@ def good_shapes(name: str, rows: int, asked: Asked) -> list[tuple[int, ...]]:
         "yolo": [(4 + classes + values, rows)],
         "yolo_pose": [(rows, 4 + classes + values)],
         "yolo_end2end": [(rows, 6 + values)],
-        "yolo_objectness": [(rows, 5 + classes)],
+        "yolo_objectness": [(rows, 5 + classes + values)],
         "yolo_v7_rows": [(rows, 7)],
         "yolox": [(CELLS, 5 + classes)],
         "efficient_nms": [(1,), (rows, 4), (rows,), (rows,)],
+        "tf_ssd": [(1,), (rows, 4), (rows,), (rows,)],
+        "nanodet": [(CELLS, classes + 32)],
+        "torchvision": [(rows,), (rows, 4), (rows,)],
+        "ppyoloe": [(rows, 6), (1,)],
+        "ppyoloe_raw": [(rows, 4), (classes, rows)],
+        "scrfd": [(2 * cells, side) for side in (1, 4, 10) for cells in (8 * 4, 4 * 2, 2)],
+        "nas_flat": [(rows, 7)],
         "nas_pose_flat": [(rows, 6 + 3 * points)],
         "nas_pose_batch": [(1,), (rows, 4), (rows,), (rows, points, 3)],
         "rtmo": [(rows, 5), (rows, points, 3)],
+        "simcc": [(points, 2 * SIZE[0]), (points, rows)],
+        "heatmaps": [(points, rows, 5)],
+        "rtdetr_rows": [(rows, 4 + classes)],
+        "rtdetr_end2end": [(rows, 6)],
+        "rtdetr": [(rows,), (rows, 4), (rows,)],
+        "detr": [(rows, 4), (rows, classes)],
+        "detr_softmax": [(rows, 4), (rows, classes + 1)],
         "movenet_multipose": [(channels, rows, rows) for channels in HEAD_CHANNELS.values()],
         "movenet_people": [(rows, 56)],
         "movenet_single": [(1, 17, 3)],
@@ -48,7 +77,7 @@ def good_shapes(name: str, rows: int, asked: Asked) -> list[tuple[int, ...]]:
 
 
 def points_of(name: str) -> int:
-    return 0 if name in WITHOUT_POINTS else 17
+    return 0 if name in WITHOUT_POINTS else 5 if name == "scrfd" else 17
 
 
 class Chance:
@@ -62,7 +91,7 @@ class Chance:
 
     def asked(self, name: str) -> Asked:
         """What may be asked of a model of the format."""
-        is_fixed = name.startswith("movenet") or name in WITHOUT_POINTS
+        is_fixed = name.startswith("movenet") or name in (*WITHOUT_POINTS, "scrfd")
         return Asked(
             classes=self.one_of([1, 2, 3]),
             kept=self.one_of([None, (0,), (1, 2)]),
@@ -131,7 +160,7 @@ def test_what_is_promised_is_read(name: str, kind: str) -> None:
     assert is_read(name, made, asked)
 
 
-@pytest.mark.parametrize("name", ["yolox", "yolo_v7_rows", "efficient_nms", "movenet_single"])
+@pytest.mark.parametrize("name", [*WITHOUT_POINTS, "movenet_single"])
 def test_keypoints_that_a_format_has_not_are_refused(name: str) -> None:
     asked = Asked(keypoints=5)
     with pytest.raises(WrongShape, match=r"expected 5 keypoints, and the format has (0|17)"):

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from camgraph.stages.vision.decoding.end2end import joined_rows, rows_by_image
 from camgraph.stages.vision.decoding.formats import Asked, detections_of
@@ -59,16 +61,31 @@ def test_detectors_give_classes() -> None:
     v7 = np.array([[0, *OTHER, 2, 0.5], [0, *BOX, 0, 0.75]], F32)
     found = detections_of("yolo_v7_rows", [v7], (640, 640), Asked(classes=80, keypoints=0))
     assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX, OTHER], [0, 2])
+    nas = np.array([[0, *OTHER, 0.5, 2], [0, *BOX, 0.75, 0], [0, *BOX, np.nan, 0]], F32)
+    found = detections_of("nas_flat", [nas], (640, 640), Asked(classes=80, keypoints=0))
+    assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX, OTHER], [0, 2])
+    assert found.scores.tolist() == [0.75, 0.5]
+    labelled = [np.array([3, 1]), np.array([OTHER, BOX], F32), np.array([0.5, 0.75], F32)]
+    found = detections_of("torchvision", labelled, (640, 640), Asked(classes=91, keypoints=0))
+    assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX, OTHER], [1, 3])
+    paddle = np.array([[2, 0.5, *OTHER], [0, 0.75, *BOX], [0, 0.9, *BOX]], F32)
+    found = detections_of("ppyoloe", [paddle, np.array([2])], (640, 640), Asked(classes=80, keypoints=0))
+    assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX, OTHER], [0, 2])
+    fractions = np.array(BOX, F32)[[1, 0, 3, 2]] / np.array([320, 640, 320, 640], F32)
+    tf = [np.array(1.0, F32), np.stack([fractions, fractions]), np.array([0.75, 0.9], F32), np.array([1, 3], F32)]
+    found = detections_of("tf_ssd", tf, (640, 320), Asked(classes=91, keypoints=0))
+    np.testing.assert_allclose(found.boxes_xyxy, [BOX], rtol=1e-6)
+    assert (found.classes.tolist(), found.scores.tolist()) == ([1], [0.75])
     counted = [np.array([1]), np.array([BOX, OTHER], F32), np.array([0.75, 0.9], F32), np.array([3, 0], np.int32)]
     found = detections_of("efficient_nms", counted, (640, 640), Asked(classes=80, keypoints=0))
     assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX], [3])
 
 
-@pytest.mark.parametrize("name", ["nas_pose_batch", "efficient_nms"])
+@pytest.mark.parametrize("name", ["nas_pose_batch", "efficient_nms", "tf_ssd"])
 @pytest.mark.parametrize("count", [[-1], [4], [np.nan], [np.inf], [], [1, 1]])
 def test_a_count_that_counts_no_rows_is_refused(name: str, count: list[float]) -> None:
     given = [np.array(count), *outputs("nas_pose_batch")[1:]]
-    if name == "efficient_nms":
+    if name != "nas_pose_batch":
         given[3] = np.zeros(3, F32)
     with pytest.raises(WrongShape, match=r"expected (a|one) count") as caught:
         detections_of(name, given, (640, 640), Asked(keypoints=17 if name == "nas_pose_batch" else 0))
@@ -87,6 +104,37 @@ def test_a_class_that_is_no_number_is_none_at_all() -> None:
     given = [np.array([6]), np.array([BOX] * 6, F32), np.full(6, 0.5, F32), kinds]
     found = detections_of("efficient_nms", given, (640, 640), Asked(keypoints=0))
     assert found.classes.tolist() == [-1, -1, -1, -1, -1, 1]
+
+
+@pytest.mark.parametrize("count", [-1, 4, np.nan])
+def test_paddle_counts_the_rows_there_are(count: float) -> None:
+    with pytest.raises(WrongShape, match="expected a count from 0 to the 3 rows") as caught:
+        detections_of("ppyoloe", [np.zeros((3, 6), F32), np.array([count])], (640, 640), Asked(keypoints=0))
+    assert caught.value.output == 1
+
+
+@given(st.integers(0, 30), st.integers(1, 4), st.integers(0, 50))
+def test_scores_of_paddle_stand_the_other_way_round(anchors: int, classes: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    boxes = rng.uniform(0, 99, (anchors, 4)).astype(F32)
+    scores = rng.uniform(0, 1, (classes, anchors)).astype(F32)
+    scores[:, rng.uniform(size=anchors) < 0.1] = np.nan
+    found = detections_of("ppyoloe_raw", [boxes, scores], (640, 640), Asked(classes=classes, keypoints=0, iou=1.0))
+    expected = []
+    for anchor in range(anchors):
+        each = scores[:, anchor].tolist()
+        if max(each) >= 0.3:
+            expected.append((max(each), boxes[anchor].tolist(), each.index(max(each))))
+    expected.sort(key=lambda one: -one[0])
+    assert found.boxes_xyxy.tolist() == [box for _, box, _ in expected]
+    assert found.classes.tolist() == [kind for _, _, kind in expected]
+
+
+def test_what_ppyoloe_leaves_is_suppressed() -> None:
+    boxes = np.array([BOX, BOX, OTHER], F32)
+    scores = np.array([[0.5, 0.75, 0], [0, 0, 0.5]], F32)
+    found = detections_of("ppyoloe_raw", [boxes, scores], (640, 640), Asked(classes=2, keypoints=0))
+    assert (found.scores.tolist(), found.classes.tolist()) == ([0.75, 0.5], [0, 1])
 
 
 def test_movenet_speaks_of_fractions_and_y_first() -> None:
@@ -111,6 +159,7 @@ def test_rows_of_several_images_are_told_apart() -> None:
     parts = rows_by_image(rows, 4)
     assert [part[0, :, 1].tolist() for part in parts] == [[11], [10, 12], [], [13]]
     assert joined_rows(parts)[:, :, 1].tolist() == [[11, -1], [10, 12], [-1, -1], [13, -1]]
+    assert joined_rows([np.array([[0.5]], F32), np.empty((1, 0), F32)]).tolist() == [[0.5], [-1]]
 
 
 def test_a_row_of_no_image_is_refused() -> None:

@@ -12,12 +12,29 @@ from camgraph.stages.vision.decoding.yolo_heads import cells_of, decode_yolo_obj
 @given(st.integers(0, 40), st.integers(1, 6), st.floats(0, 1, width=32), st.integers(0, 9))
 def test_a_score_is_objectness_times_the_best_class(anchors: int, classes: int, min_score: float, seed: int) -> None:
     rows = np.random.default_rng(seed).uniform(0, 1, (anchors, 5 + classes)).astype(np.float32)
-    found = decode_yolo_objectness(rows, min_score=min_score)
+    found = decode_yolo_objectness(rows, classes=classes, min_score=min_score)
     products = rows[:, 5:] * rows[:, 4:5]
     expected = [a for a in range(anchors) if products[a].max() >= np.float32(min_score)]
     assert found.scores.tolist() == [products[a].max() for a in expected]
     assert found.classes.tolist() == [int(products[a].argmax()) for a in expected]
     assert found.keypoints.shape == (len(expected), 0, 3)
+
+
+@given(st.integers(0, 20), st.integers(1, 3), st.integers(1, 4), st.sampled_from([2, 3]), st.integers(0, 9))
+def test_points_stand_behind_the_scores(anchors: int, classes: int, points: int, values: int, seed: int) -> None:
+    """Points above 1 are no scores of classes."""
+    rng = np.random.default_rng(seed)
+    rows = np.concatenate(
+        [rng.uniform(0, 1, (anchors, 5 + classes)), rng.uniform(1, 99, (anchors, points * values))], axis=1
+    ).astype(np.float32)
+    found = decode_yolo_objectness(rows, classes=classes, point_values=values, min_score=0.3)
+    expected = []
+    for row in rows:
+        score = max(row[4] * row[5 + kind] for kind in range(classes))
+        if score >= np.float32(0.3):
+            each = [row[5 + classes + values * point :][:values].tolist() for point in range(points)]
+            expected.append([[*point, 1.0][:3] for point in each])
+    assert found.keypoints.tolist() == expected
 
 
 def test_cells_are_counted_over_all_strides() -> None:

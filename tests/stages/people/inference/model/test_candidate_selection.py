@@ -97,6 +97,7 @@ KINDS = [
     (reading("yolo", 80, 0), False),
     (reading("yolo", 2, 0), True),
     (reading("yolo_objectness", 4, 0), True),
+    (reading("yolo_objectness", 1, 17), True),
 ]
 
 
