@@ -117,6 +117,7 @@ prove: dev
 	$(PIP) -e '.[fuzz]'; \
 	$(BIN)/python -m camgraph.tools.lab.proofs.fuzz_service --report docs/proof.md || failed="$$failed fuzz_service"; \
 	$(BIN)/python -m camgraph.tools.lab.proofs.stuck_model --report docs/proof.md || failed="$$failed stuck_model"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.published_models --report docs/models.md || failed="$$failed published_models"; \
 	$(BIN)/python -m camgraph.tools.lab.proofs.mutants --report docs/proof.md || failed="$$failed mutants"; \
 	$(BIN)/python -m camgraph.tools.lab.proofs.outage --report docs/proof.md || failed="$$failed outage"; \
 	$(BIN)/python -m camgraph.tools.lab.proofs.live_faults --rounds 2 --report docs/live_faults.md || failed="$$failed live_faults"; \

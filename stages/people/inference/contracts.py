@@ -49,6 +49,7 @@ _NORMALISED: Mapping[Format, tuple[str, str]] = {
     "ppyoloe": ("a model of this format", f"older ones want {_IMAGENET}"),
     "ppyoloe_raw": ("a model of this format", f"older ones want {_IMAGENET}"),
     "nanodet": ("a model of this format", "most want mean 0.406,0.456,0.485 and std 0.225,0.224,0.229"),
+    "picodet": ("a model of this format", f"those of PaddleDetection want {_IMAGENET}"),
     "scrfd": ("a model of this format", "those of InsightFace want mean 0.5,0.5,0.5 and std 0.502,0.502,0.502"),
 }
 """Formats whose models were often trained with normalised pixels: what these are called, and which want what."""

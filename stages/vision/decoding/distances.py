@@ -1,14 +1,17 @@
 """Boxes as distances from cells to their left, upper, right and lower side. Pure; overlaps are still to be suppressed.
 
     nanodet   rows (cells, C + 32): C scores, 4 x 8 logits of how likely a distance is 0, 1, ... 7 cells
+    picodet   for each stride of 8, 16, 32, 64: scores (cells, C), and the same logits (cells, 32)
     scrfd     for each stride of 8, 16, 32: scores (2 * cells, 1), boxes (2 * cells, 4), five points (2 * cells, 10)
 
     nanodet   NanoDet: strides 8, 16, 32, from the middle of a cell; NanoDet-Plus: also 64, from its upper left corner
+    picodet   from the middle of a cell
     scrfd     two anchors a cell, which are equal, from its upper left corner; points are x, y from there, in cells
 
 Scores are 0 to 1 already. The last cells of a row or column may lie partly outside: 416 pixels have 7 cells of 64. The
-strides follow each other, the cells of each go row by row. Sources: the exporters of NanoDet and
-InsightFace. No real weights were at hand: the tests build graphs to these contracts.
+strides follow each other, the cells of each go row by row. Sources: the exporters of NanoDet, PaddleDetection and
+InsightFace; PicoDet was compared with a published model. For the others no weights were at hand: the tests build
+graphs to these contracts.
 """
 
 from __future__ import annotations
@@ -26,24 +29,41 @@ F32 = NDArray[np.float32]
 
 NANODET_STRIDES = (STRIDES, (*STRIDES, 64))
 """Of NanoDet, and of NanoDet-Plus."""
+PICODET_STRIDES = (*STRIDES, 64)
 BINS = 8
 FACE_POINTS = 5
 ANCHORS = 2
 """Of SCRFD, in a cell."""
 
 
+def decode_picodet(scores: list[F32], logits: list[F32], *, size: tuple[int, int], min_score: float) -> Detections:
+    """Arrays (cells, C) and (cells, 32) of each stride, for pictures of ``size`` (width, height)."""
+    rows = np.concatenate([np.concatenate(parts) for parts in (scores, logits)], axis=1)
+    classes = scores[0].shape[1]
+    return decode_nanodet(rows, size=size, strides=PICODET_STRIDES, classes=classes, min_score=min_score, middle=0.5)
+
+
 def decode_nanodet(
-    rows: F32, *, size: tuple[int, int], strides: tuple[int, ...], classes: int, min_score: float
+    rows: F32,
+    *,
+    size: tuple[int, int],
+    strides: tuple[int, ...],
+    classes: int,
+    min_score: float,
+    middle: float | None = None,
 ) -> Detections:
-    """``rows`` is (cells, C + 32) of these ``strides``, ``size`` the picture's (width, height)."""
+    """``rows`` is (cells, C + 32) of these ``strides``, ``size`` the picture's (width, height).
+
+    ``middle``: from where in a cell distances are measured, in cells; by default as NanoDet does with these strides.
+    """
     highest = rows[:, :classes].max(axis=1)
     passed = np.flatnonzero(highest >= min_score)
     taken = rows[passed].astype(np.float32)
     likely = probabilities(taken[:, classes:].reshape(-1, BINS), "softmax")
     distances = (likely @ np.arange(BINS, dtype=np.float32)).reshape(-1, 4)
-    middle = np.float32(0.5 if strides == STRIDES else 0)
+    middle = (0.5 if strides == STRIDES else 0.0) if middle is None else middle
     cells = np.concatenate([_cells(*size, stride) for stride in strides])[passed]
-    boxes = _boxes(cells[:, :2] + middle, np.asarray(distances, np.float32)) * cells[:, 2:]
+    boxes = _boxes(cells[:, :2] + np.float32(middle), np.asarray(distances, np.float32)) * cells[:, 2:]
     kinds = taken[:, :classes].argmax(axis=1)
     return Detections(boxes, highest[passed].astype(np.float32), kinds, np.empty((len(passed), 0, 3), np.float32))
 

@@ -89,6 +89,15 @@ def _nanodet(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detection
     raise WrongShape(0, f"expected a row for each cell of {size[0]} x {size[1]} pixels, got {rows.shape}")
 
 
+def _picodet(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    cells = [distances.cells_of_strides(*size, (stride,)) for stride in distances.PICODET_STRIDES]
+    scores, logits = (
+        [shaped(outputs, first + place, (rows, side)) for place, rows in enumerate(cells)]
+        for first, side in ((0, asked.classes), (len(cells), 4 * distances.BINS))
+    )
+    return distances.decode_picodet(scores, logits, size=size, min_score=asked.min_score)
+
+
 def _scrfd(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     anchors = [distances.ANCHORS * distances.cells_of_strides(*size, (stride,)) for stride in yolo_heads.STRIDES]
     scores, boxes, points = (
@@ -238,6 +247,7 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
     "yolo_v7_rows": _v7_rows,
     "yolox": _yolox,
     "nanodet": _nanodet,
+    "picodet": _picodet,
     "scrfd": _scrfd,
     "efficient_nms": _efficient_nms,
     "tf_ssd": _tf_ssd,
@@ -262,6 +272,7 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
 """All that scores at least ``min_score``."""
 
 _NUMBER_OF_OUTPUTS = {
+    "picodet": 2 * len(distances.PICODET_STRIDES),
     "scrfd": 9,
     "efficient_nms": 4,
     "tf_ssd": 4,
@@ -279,6 +290,6 @@ _NUMBER_OF_OUTPUTS = {
 """Of those that have more than one."""
 
 _OVERLAPPING = frozenset(
-    {"yolo", "yolo_pose", "yolo_objectness", "yolox", "nanodet", "scrfd", "ppyoloe_raw", "movenet_people"}
+    {"yolo", "yolo_pose", "yolo_objectness", "yolox", "nanodet", "picodet", "scrfd", "ppyoloe_raw", "movenet_people"}
 )
 """Formats whose models leave it to us to suppress overlaps."""

@@ -7,6 +7,7 @@
     (B, cells, 85)      (B, 3 * cells, 5 + C)           yolox; yolo_objectness (YOLOv5, YOLOv7)
     (B, 3 * cells, 5 + C + 3K), K declared              yolo_objectness (YOLOv7-pose)
     (B, cells, 80 + 32), cells of 8, 16, 32 (, 64)      nanodet: of COCO; others by the metadata
+    four (B, cells, C), four (B, cells, 32)             picodet
     (B, cells, N)                                       yolox with N - 5 classes, or yolo turned: who knows
     (B, N, 6 + 3K), N not cells                         yolo_end2end
     (n, 7), called `output` (n, 7), uint8 picture       yolo_v7_rows, nas_flat
@@ -46,7 +47,7 @@ from camgraph.stages.vision.recognition.detectors import (
     read_tf_ssd,
     read_torchvision,
 )
-from camgraph.stages.vision.recognition.distances import read_nanodet, read_scrfd
+from camgraph.stages.vision.recognition.distances import read_nanodet, read_picodet, read_scrfd
 from camgraph.stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
 from camgraph.stages.vision.recognition.prepared import prepared_format, prepared_picture
 from camgraph.stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Declared, Format, Picture, Reading
@@ -87,6 +88,7 @@ _READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_end2end,
     read_yolox,
     read_nanodet,
+    read_picodet,
     read_scrfd,
     read_objectness,
     read_objectness_pose,

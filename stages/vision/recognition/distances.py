@@ -1,8 +1,15 @@
-"""Models whose boxes are distances from cells: NanoDet, and SCRFD, which finds faces."""
+"""Models whose boxes are distances from cells: NanoDet, PicoDet, and SCRFD, which finds faces."""
 
 from __future__ import annotations
 
-from camgraph.stages.vision.decoding.distances import ANCHORS, BINS, FACE_POINTS, NANODET_STRIDES, cells_of_strides
+from camgraph.stages.vision.decoding.distances import (
+    ANCHORS,
+    BINS,
+    FACE_POINTS,
+    NANODET_STRIDES,
+    PICODET_STRIDES,
+    cells_of_strides,
+)
 from camgraph.stages.vision.decoding.yolo_heads import STRIDES
 from camgraph.stages.vision.recognition.reading import (
     COCO_CLASSES,
@@ -17,6 +24,8 @@ from camgraph.stages.vision.recognition.signature import Port, Signature
 
 _DISTANCES = 4 * BINS
 _NANODET_PICTURE = Picture("bgr", fit="stretch")
+_PICODET_PICTURE = Picture("rgb", fit="stretch")
+_PICODET_OUTPUTS = 2 * len(PICODET_STRIDES)
 _FACE = ("face",)
 _SCRFD_PICTURE = Picture("rgb", align="corner", pad=0)
 _SCRFD_SIDES = (1, 4, 2 * FACE_POINTS)
@@ -40,6 +49,28 @@ def read_nanodet(signature: Signature, declared: Declared) -> Reading | None:
         why = f"{rows} rows, one for each cell of {size[0]} x {size[1]}, of {classes} scores and {_DISTANCES} logits"
     names = class_names(signature, classes)
     return Reading("nanodet", why, (port.name,), names, size=size, picture=_NANODET_PICTURE) if fits else None
+
+
+def read_picodet(signature: Signature, declared: Declared) -> Reading | None:
+    """picodet: for each of four strides scores, and 32 logits for each of its cells, in pictures of known size."""
+    size, outputs = signature.picture_size(), signature.outputs
+    if size is None or len(outputs) != _PICODET_OUTPUTS or any(len(port.shape) != 3 for port in outputs):
+        return None
+    logits = [port for port in outputs if port.shape[-1] == _DISTANCES]
+    scores = [port for port in outputs if port not in logits]
+    classes = {port.shape[-1] for port in scores}
+    if len(logits) != len(scores) or len(classes) != 1:
+        return None
+    cells = [cells_of_strides(*size, (stride,)) for stride in PICODET_STRIDES]
+    groups = [_finest_first(ports) for ports in (scores, logits)]
+    if any([port.shape[-2] for port in ports] != cells for ports in groups):
+        return None
+    count = classes.pop()
+    if not isinstance(count, int):
+        return None
+    names, why = class_names(signature, count), f"{count} scores and {_DISTANCES} logits for each cell of four strides"
+    ordered = tuple(port.name for ports in groups for port in ports)
+    return Reading("picodet", why, ordered, names, size=size, picture=_PICODET_PICTURE)
 
 
 def read_scrfd(signature: Signature, declared: Declared) -> Reading | None:

@@ -10,7 +10,7 @@ from camgraph.stages.vision.letterbox import FitName
 from camgraph.stages.vision.recognition.signature import Signature
 
 Format = Literal[
-    "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "nanodet", "scrfd",
+    "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "nanodet", "picodet", "scrfd",
     "efficient_nms", "tf_ssd", "torchvision", "ppyoloe", "ppyoloe_raw", "rtdetr_rows", "rtdetr_end2end", "rtdetr",
     "detr", "detr_softmax", "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo", "simcc", "heatmaps",
     "movenet_multipose", "movenet_people", "movenet_single", "classes",
@@ -23,6 +23,7 @@ EXPECTED: Mapping[Format, str] = {
     "yolo_objectness": "[n, anchors, columns], 3 anchors a cell, columns for box, objectness (5) and each class (1)",
     "yolo_v7_rows": "[rows, 7]: image, box, class, score",
     "yolox": "[n, cells, columns], with columns for box, objectness (5) and each class (1)",
+    "picodet": "for each stride of 8, 16, 32 and 64 scores [n, cells, classes] and logits [n, cells, 32]",
     "nanodet": "[n, cells, columns], with columns for each class (1) and four distances (8 each)",
     "scrfd": "scores [anchors, 1], boxes [anchors, 4], points [anchors, 10] of strides 8, 16, 32; 2 anchors a cell",
     "efficient_nms": "a count [n, 1], boxes [n, k, 4], scores [n, k] and classes [n, k]",
@@ -127,7 +128,7 @@ class Reading:
 FIXED_POINTS: Mapping[Format, int] = {
     **dict.fromkeys(
         (
-            "yolo", "yolo_v7_rows", "yolox", "nanodet", "efficient_nms", "tf_ssd", "torchvision", "ppyoloe",
+            "yolo", "yolo_v7_rows", "yolox", "nanodet", "picodet", "efficient_nms", "tf_ssd", "torchvision", "ppyoloe",
             "ppyoloe_raw", "rtdetr_rows", "rtdetr_end2end", "rtdetr", "detr", "detr_softmax", "nas_flat", "classes",
         ),
         0,

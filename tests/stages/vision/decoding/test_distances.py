@@ -33,10 +33,13 @@ def test_cells_that_lie_partly_outside_count() -> None:
     assert len(cells((416, 416), (8, 16, 32, 64))) == 3598
 
 
-@pytest.mark.parametrize(("strides", "middle"), [((8, 16, 32), 0.5), ((8, 16, 32, 64), 0.0)])
+@pytest.mark.parametrize(
+    ("name", "strides", "middle"),
+    [("nanodet", (8, 16, 32), 0.5), ("nanodet", (8, 16, 32, 64), 0.0), ("picodet", (8, 16, 32, 64), 0.5)],
+)
 @given(st.sampled_from([(64, 32), (96, 64), (416, 32)]), st.integers(1, 4), st.integers(0, 40))
-def test_nanodet_measures_from_cells(
-    strides: tuple[int, ...], middle: float, size: tuple[int, int], classes: int, seed: int
+def test_nanodet_and_picodet_measure_from_cells(
+    name: str, strides: tuple[int, ...], middle: float, size: tuple[int, int], classes: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     places = cells(size, strides)
@@ -45,7 +48,11 @@ def test_nanodet_measures_from_cells(
     # No two overlap by more than all of them: none is suppressed.
     chosen = rng.permutation(len(places))[:5]
     rows[chosen, rng.integers(0, classes, 5)] = np.linspace(0.9, 0.5, 5)
-    found = detections_of("nanodet", [rows], size, Asked(classes=classes, keypoints=0, iou=1.0))
+    outputs = [rows]
+    if name == "picodet":
+        ends = np.cumsum([cells_of_strides(*size, (stride,)) for stride in strides])[:-1]
+        outputs = [part for columns in (rows[:, :classes], rows[:, classes:]) for part in np.split(columns, ends)]
+    found = detections_of(name, outputs, size, Asked(classes=classes, keypoints=0, iou=1.0))
     expected = []
     for row in chosen:
         x, y, stride = places[row]

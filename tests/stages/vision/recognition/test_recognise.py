@@ -67,6 +67,10 @@ def told_a_size(outputs: dict[str, tuple[Any, ...]]) -> Signature:
     return Signature((*given.inputs, Port("orig_target_sizes", ("N", 2), INT64)), given.outputs)
 
 
+PICODET = {
+    **{f"d{n}": (1, cells, 32) for n, cells in enumerate((7600, 1900, 475, 130))},
+    **{f"s{n}": (1, cells, 10) for n, cells in enumerate((7600, 1900, 475, 130))},
+}
 KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
     "yolo11n-pose": (
         signature(NCHW_640, {"output0": (1, 56, 8400)}, **POSE),
@@ -134,6 +138,10 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
         {"format": "nanodet", "classes": COCO_CLASSES, "size": (416, 416)},
     ),
     "nanodet-plus at 320": (signature((1, 3, 320, 320), {"output": (1, 2125, 112)}), {"format": "nanodet"}),
+    "picodet": (
+        signature((1, 3, 800, 608), PICODET),
+        {"format": "picodet", "outputs": tuple(f"{kind}{n}" for kind in "sd" for n in range(4)), "size": (608, 800)},
+    ),
     "nanodet of three classes": (
         signature((1, 3, 320, 320), {"output": (1, 2125, 35)}, names="{0: 'a', 1: 'b', 2: 'c'}"),
         {"format": "nanodet", "classes": ("a", "b", "c")},
@@ -418,7 +426,7 @@ def test_only_the_right_format_may_be_declared(name: str) -> None:
 def test_pictures_are_stretched_for_models_trained_with_such() -> None:
     stretched = {expected["format"] for given, expected in KNOWN.values() if recognise(given).picture.fit == "stretch"}
     detr = {"rtdetr_rows", "rtdetr_end2end", "rtdetr", "detr"}
-    assert stretched == {*detr, "nanodet", "ppyoloe", "ppyoloe_raw"}
+    assert stretched == {*detr, "nanodet", "picodet", "ppyoloe", "ppyoloe_raw"}
 
 
 def test_picture_defaults_of_each_format() -> None:
