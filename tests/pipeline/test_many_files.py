@@ -35,7 +35,7 @@ stages:
 def results_of(folder: Path, during: Any = None, *, processes: str = "separate", sharing: str = "") -> tuple[Any, ...]:
     """(status, numbers, events) of a run; repeated lines count once."""
     folder.mkdir()
-    cameras = ", ".join(f"c{n:02}: {{frames: {FRAMES}, bytes: 5000, pace_ms: 2}}" for n in range(FILES))
+    cameras = ", ".join(f"c{n:02}: {{frames: {FRAMES}, bytes: 5000, pace_ms: 25}}" for n in range(FILES))
     text = GRAPH.format(pid=os.getpid(), processes=processes, cameras=cameras, sharing=sharing)
     (folder / "graph.yaml").write_text(text)
     outcome, status = run_graph(load_plan(folder / "graph.yaml"), during)
