@@ -118,8 +118,15 @@ class Preprocess(Stage[PreprocessSettings]):
     def _prepare(self, frame: Frame) -> Tensor:
         size, fit = self._place((frame.width, frame.height), frame.stamp.camera)
         image = self.context.new_arrays({IMAGE: ((1, size[1], size[0], 3), "uint8")})[IMAGE]
-        draw(frame, fit, image[0], self.settings.pad)
+        if self._crops:
+            draw_cropped(frame, fit, image[0])
+        else:
+            draw(frame, fit, image[0], self.settings.pad)
         return Tensor(frame.stamp, {IMAGE: image}, np.array([fit], np.float32), (frame.width, frame.height), size)
+
+    @property
+    def _crops(self) -> bool:
+        return self.settings.fit == "crop" and not isinstance(self.settings.size, str)
 
     def _place(self, frame_size: Size, camera: str) -> tuple[Size, Fit]:
         size, most = self.settings.size, self.settings.max_side_of(camera)
@@ -128,31 +135,34 @@ class Preprocess(Stage[PreprocessSettings]):
             return letterbox.native_size(frame_size, most), letterbox.native(frame_size, most)
         if self.settings.fit == "stretch":
             return size, letterbox.stretch_fit(frame_size, size)
-        if self.settings.fit == "crop":
+        if self._crops:
             return size, letterbox.crop_fit(frame_size, size)
         return size, letterbox.letterbox_fit(frame_size, size, self.settings.align)
 
 
 def draw(frame: Frame, fit: Fit, out: U8, pad: int) -> None:
-    """Write the frame as RGB into its place in ``out`` (H, W, 3), and ``pad`` around it; or as much of it as fits."""
+    """Write the frame as RGB into its place in ``out`` (H, W, 3), and ``pad`` around it."""
     width, height = inner = letterbox.inner_size((frame.width, frame.height), fit)
     left, top = int(fit.pad_x), int(fit.pad_y)
-    if height > out.shape[0] or width > out.shape[1]:
-        whole = np.empty((height, width, 3), np.uint8)
-        _draw_all(frame, inner, whole)
-        out[...] = whole[-top : out.shape[0] - top, -left : out.shape[1] - left]
-        return
     out[:top], out[top + height :] = pad, pad
     rows = out[top : top + height]
     rows[:, :left], rows[:, left + width :] = pad, pad
-    _draw_all(frame, inner, rows[:, left : left + width])
-
-
-def _draw_all(frame: Frame, inner: Size, place: U8) -> None:
-    """Write the whole frame, made so large, into a place of that size."""
+    place = rows[:, left : left + width]
     if frame.format != "yuv420p":
         bgr_to_rgb(frame.pixels, inner, place)
     elif inner == (frame.width, frame.height):
         i420_to_rgb(frame.pixels, place)
     else:
         planes_to_rgb(frame.planes, inner, place)
+
+
+def draw_cropped(frame: Frame, fit: Fit, out: U8) -> None:
+    """Write the part of the frame that `letterbox.crop_fit` chooses as RGB over all of ``out`` (H, W, 3)."""
+    size = (out.shape[1], out.shape[0])
+    left, top, width, height = letterbox.cropped(fit, size)
+    if frame.format != "yuv420p":
+        bgr_to_rgb(frame.pixels[top : top + height, left : left + width], size, out)
+        return
+    halves = np.s_[top // 2 : (top + height + 1) // 2, left // 2 : (left + width + 1) // 2]
+    luma, u, v = frame.planes
+    planes_to_rgb((luma[top : top + height, left : left + width], u[halves], v[halves]), size, out)

@@ -63,11 +63,21 @@ def stretch_fit(frame_size: Size, size: Size) -> Fit:
 
 
 def crop_fit(frame_size: Size, size: Size) -> Fit:
-    """The middle of the frame over all of ``size`` at one scale; what is too long is cut off at both ends."""
+    """The middle of the frame over all of ``size``, at one scale but for the rounding to whole pixels of the frame.
+
+    Its upper left corner lies at even pixels, where the planes of a frame have chroma.
+    """
     scale = max(size[0] / frame_size[0], size[1] / frame_size[1])
-    inner = tuple(max(size[axis], round(frame_size[axis] * scale)) for axis in (0, 1))
-    left, top = (-((inner[axis] - size[axis]) // 2) for axis in (0, 1))
-    return Fit(inner[0] / frame_size[0], inner[1] / frame_size[1], float(left), float(top))
+    width, height = (min(frame_size[axis], max(1, round(size[axis] / scale))) for axis in (0, 1))
+    left, top = ((frame_size[0] - width) // 4 * 2, (frame_size[1] - height) // 4 * 2)
+    scale_x, scale_y = size[0] / width, size[1] / height
+    return Fit(scale_x, scale_y, -left * scale_x, -top * scale_y)
+
+
+def cropped(fit: Fit, size: Size) -> tuple[int, int, int, int]:
+    """The part of the frame that `crop_fit` shows in ``size``: left, top, width, height in pixels of the frame."""
+    left, top = round(-fit.pad_x / fit.scale_x), round(-fit.pad_y / fit.scale_y)
+    return left, top, round(size[0] / fit.scale_x), round(size[1] / fit.scale_y)
 
 
 def native_size(frame_size: Size, max_side: int | None = None) -> Size:

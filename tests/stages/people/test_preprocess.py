@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -85,14 +86,15 @@ def test_stretching_covers_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame_size", "shown"), [((160, 90), np.s_[:, 35:125]), ((90, 160), np.s_[35:125]), ((90, 90), np.s_[:])]
+    ("frame_size", "shown"), [((160, 90), np.s_[:, 34:124]), ((90, 160), np.s_[34:124]), ((90, 90), np.s_[:])]
 )
 def test_a_crop_shows_the_middle(frame_size: tuple[int, int], shown: Any, tmp_path: Path) -> None:
+    """From an even pixel on, where the planes of a frame have chroma."""
     frame = bgr_frame(*frame_size)
     tensor = prepared(frame, tmp_path, size=[90, 90], fit="crop")
     assert np.array_equal(image_of(tensor)[0], frame.pixels[shown][..., ::-1])
     there = boxes_to_frame(np.array([[0, 0, 90, 90]], np.float32), tensor.fit[0], frame_size)
-    left, top = max(0, frame_size[0] - 90) / 2, max(0, frame_size[1] - 90) / 2
+    left, top = (34 if side > 90 else 0 for side in frame_size)
     assert there.tolist() == [[left, top, left + 90, top + 90]]
 
 
@@ -100,8 +102,16 @@ def test_a_crop_of_another_size_keeps_proportions(tmp_path: Path) -> None:
     frame = bgr_frame(200, 100)
     tensor = prepared(frame, tmp_path, size=[50, 50], fit="crop")
     assert tensor.fit.tolist() == [[0.5, 0.5, -25.0, 0.0]]
-    whole = cv2.resize(frame.pixels, (100, 50))[..., ::-1]
-    assert np.array_equal(image_of(tensor)[0], whole[:, 25:75])
+    assert np.array_equal(image_of(tensor)[0], cv2.resize(frame.pixels[:, 50:150], (50, 50))[..., ::-1])
+
+
+def test_a_crop_of_a_very_long_frame_takes_little_memory(tmp_path: Path) -> None:
+    frame = bgr_frame(16000, 2)
+    tracemalloc.start()
+    tensor = prepared(frame, tmp_path, size=[224, 224], fit="crop")
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+    assert image_of(tensor).shape == (1, 224, 224, 3)
 
 
 @pytest.mark.parametrize("make", [bgr_frame, yuv_frame])
