@@ -171,13 +171,14 @@ class GroupPlan:
     """How the cameras are dealt out among the `processes` that run the same stages.
 
     They are dealt out evenly among `workers`; or, if that is 0, `cameras` to each, into as many processes as that
-    takes. Both are 0 if one process has the partition of every camera.
+    takes. Both are 0 if one process has the partition of every camera. `by_default`: the graph does not say it.
     """
 
     name: str
     processes: tuple[str, ...]
     workers: int = 0
     cameras: int = 0
+    by_default: bool = False
 
 
 def priorities_of(cameras: Iterable[str], camera_settings: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:

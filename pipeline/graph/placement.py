@@ -28,10 +28,14 @@ from camgraph.pipeline.system.names import ascii_form
 
 
 class Copies(NamedTuple):
-    """The number of processes: at most `workers`, or as many as needed for `cameras` in each."""
+    """The number of processes: at most `workers`, or as many as needed for `cameras` in each.
+
+    `by_default`: the graph does not say it.
+    """
 
     workers: int = 0
     cameras: int = 0
+    by_default: bool = False
 
     def __str__(self) -> str:
         if self.cameras:
@@ -41,7 +45,7 @@ class Copies(NamedTuple):
 
 ONE = Copies(workers=1)
 _MOST_ALONE = 8
-"""So many files have a process each."""
+"""Up to this number of files, each has a process of its own."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,9 @@ def own_copies(node: Node, together: int = 1) -> Copies:
         return Copies(workers=node.entry.workers)
     if node.source is None:
         return ONE
-    return Copies(cameras=node.entry.cameras_per_process or (1 if node.entry.each else together))
+    if node.entry.cameras_per_process or node.entry.each:
+        return Copies(cameras=node.entry.cameras_per_process or 1)
+    return Copies(cameras=together, by_default=True)
 
 
 def obstacle(node: Node, senders: Sequence[tuple[str, str]], copies: Copies) -> str:

@@ -109,7 +109,7 @@ def plan_of(graph: Graph) -> RunPlan:
 def _group(group: Group) -> GroupPlan:
     every = (EVERY_CAMERA,) in group.shards.values()
     copies = Copies() if every else group.copies
-    return GroupPlan(group.name, tuple(group.shards), copies.workers, copies.cameras)
+    return GroupPlan(group.name, tuple(group.shards), copies.workers, copies.cameras, copies.by_default)
 
 
 def processes_of(group: Group, graph: Graph) -> Iterator[ProcessPlan]:

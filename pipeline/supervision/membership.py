@@ -282,7 +282,8 @@ def _structure(plan: RunPlan) -> _Structure:
     processes = {process.name: process for process in plan.processes}
     return _Structure(
         plan.in_process,
-        tuple(replace(group, processes=()) for group in plan.groups),
+        # How many files share a process by default depends on their number, which may change.
+        tuple(replace(group, processes=(), cameras=0 if group.by_default else group.cameras) for group in plan.groups),
         tuple(
             tuple((stage.name, stage.use) for stage in processes[group.processes[0]].stages) for group in plan.groups
         ),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from camgraph.pipeline.graph import Graph, parse_graph, placement, plan_of
 from camgraph.pipeline.plan import EVERY_CAMERA, ProcessPlan, RunPlan, from_wire, to_wire
+from camgraph.pipeline.supervision.membership import same_structure
 
 Parse = Callable[..., Graph]
 
@@ -271,6 +272,17 @@ def test_two_hundred_cameras(
     plan = plan_of(parse(text.replace("use: count_source", f"use: count_source{sharing}")))
     assert len(plan.processes) == 8 + processes
     assert plan.camera_settings["cam199"] == {"frames": 199, "fps": 10, "live": live}
+
+
+@pytest.mark.parametrize(("before", "after"), [(8, 9), (9, 8), (12, 13), (40, 11)])
+def test_a_graph_with_more_or_fewer_files_can_be_reloaded(parse: Parse, before: int, after: int) -> None:
+    def plan(files: int, sharing: str = "") -> RunPlan:
+        cameras = "".join(f"  cam{n}: {{}}\n" for n in range(files))
+        text = GRAPH.replace("cameras: {a: , b: , c: }", f"cameras:\n{cameras}")
+        return plan_of(parse(text.replace("use: count_source", f"use: count_source{sharing}")))
+
+    assert same_structure(plan(before), plan(after))
+    assert not same_structure(plan(before), plan(after, ", cameras_per_process: 3"))
 
 
 def test_a_few_files_have_a_process_each(parse: Parse) -> None:
