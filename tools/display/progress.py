@@ -72,17 +72,21 @@ class Pace:
         `progress` is None if a camera has no end; its `left_s` is None until the pace is known.
         """
         cameras = {
-            name: replace(camera, done=self._done(name, camera) / self._expected[name])
-            if name in self._expected
-            else camera
+            name: replace(camera, done=self._share(name, camera)) if name in self._expected else camera
             for name, camera in status.cameras.items()
         }
         return replace(status, cameras=cameras, progress=self._progress(status.cameras))
 
+    def _share(self, name: str, camera: CameraStatus) -> float:
+        """Of a file that was judged to its end all, whatever was expected of it."""
+        return 1.0 if camera.state == "done" else self._judged(name, camera) / self._expected[name]
+
+    def _judged(self, name: str, camera: CameraStatus) -> int:
+        return min(camera.finished, self._expected[name])
+
     def _done(self, name: str, camera: CameraStatus) -> int:
-        """Frames of a camera, no more than expected; if it is over, all of the expected."""
-        expected = self._expected[name]
-        return expected if camera.state in OVER else min(camera.finished, expected)
+        """Frames of a camera for which nobody waits any more: of one that is over, all that were expected."""
+        return self._expected[name] if camera.state in OVER else self._judged(name, camera)
 
     def _progress(self, cameras: Mapping[str, CameraStatus]) -> ProgressStatus | None:
         if not cameras or any(name not in self._expected for name in cameras):

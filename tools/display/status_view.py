@@ -284,7 +284,9 @@ def _reasons(cameras: Mapping[str, CameraStatus]) -> list[Text]:
 
 
 def _camera_table(cameras: Mapping[str, CameraStatus], rows: int) -> Table:
-    """If not all fit, those in trouble come first. The number of losses is shown if there were any."""
+    """If not all fit, cameras in trouble come first, then those at work, then those that wait, and those that are over
+    come last. The number of losses is shown if there were any.
+    """
     losses = any(camera.losses for camera in cameras.values())
     files = any(camera.done is not None for camera in cameras.values())
     heads = ["fps", "frames", *(["read"] if files else []), "drops", "age", "events", *(["losses"] if losses else [])]
@@ -295,7 +297,7 @@ def _camera_table(cameras: Mapping[str, CameraStatus], rows: int) -> Table:
     )
     listed = list(cameras.items())
     if len(listed) > rows:
-        listed = sorted(listed, key=lambda entry: not _in_trouble(entry[1]))[: max(rows - 1, 0)]
+        listed = sorted(listed, key=lambda entry: _rank(entry[1]))[: max(rows - 1, 0)]
     for name, camera in listed:
         _add(
             table,
@@ -376,6 +378,13 @@ def _drops(drops: int) -> Text:
 
 def _is_over(camera: CameraStatus) -> bool:
     return camera.state in OVER
+
+
+def _rank(camera: CameraStatus) -> int:
+    """The place of a camera if not all fit."""
+    if _in_trouble(camera):
+        return 0
+    return 3 if _is_over(camera) else 2 if camera.state == "queued" else 1
 
 
 def _in_trouble(camera: CameraStatus) -> bool:
