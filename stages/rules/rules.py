@@ -477,7 +477,8 @@ class Rules(Stage[RulesSettings]):
         judge = Judge([one.rule for one in ready], lambda size: self._surroundings(rules, name, size))
         if self._counting.of(name, rules.file):
             self.context.counters_are(name, self._counting.numbers(name))
-        if item.skeleton != BODY and (name, item.skeleton) not in self._logged:
+        asks = any(one.rule.needs_joints for one in ready)
+        if asks and item.skeleton != BODY and (name, item.skeleton) not in self._logged:
             self._logged.add((name, item.skeleton))
             self.context.log.warning("joints_unknown", camera=name, skeleton=item.skeleton, expected=BODY)
         merger, at = Merger(_merging(ready)), item.stamp

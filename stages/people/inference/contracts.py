@@ -171,16 +171,17 @@ def pixel_doubts(signature: Signature, declared: InputSettings, kind: Declared) 
     """Facts about the pixels that do not show in a model of this kind, and are taken to be as usual."""
     reading, port = reading_of(signature, kind), signature.picture_port()
     is_written = signature.task is not None or PICTURE in signature.metadata
-    is_declared = declared.order or declared.scale or declared.mean or declared.std
-    if reading is None or port is None or "float" not in port.onnx_type or is_written or is_declared:
+    if reading is None or port is None or "float" not in port.onnx_type or is_written:
         return
-    if reading.format in _OF_MANY_KINDS:
+    if max(declared.mean or (0.0,)) > 1 and declared.scale is None:
+        yield "`mean` is above 1, and pixels are scaled to 0 to 1 before: for means of pixels, write `scale: 1`"
+    if reading.format in _OF_MANY_KINDS and not (declared.order or declared.scale):
         yield (
             f"many kinds of models have outputs as these ({reading.format}), which do not show how it wants its "
             f"pixels: taken to be {reading.picture.order}, 0 to 1; one that wants them as YOLOX does needs order bgr "
             "and scale 1"
         )
-    if reading.format in _NORMALISED:
+    if reading.format in _NORMALISED and not (declared.scale or declared.mean or declared.std):
         kind_of_model, usual = _NORMALISED[reading.format]
         yield f"{kind_of_model} does not show how its pixels were normalised: taken to be 0 to 1; {usual}"
 

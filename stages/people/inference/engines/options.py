@@ -34,6 +34,7 @@ def bytes_of(value: object) -> object:
     return round(float(match[1]) * _UNITS[unit])
 
 
+ConfigKey = Annotated[str, Field(min_length=1, max_length=1024)]
 Bytes = Annotated[int, BeforeValidator(bytes_of), Field(gt=0, lt=2**63)]
 Device = Annotated[int, Field(ge=0, le=1023)]
 
@@ -62,7 +63,7 @@ class SessionOptions(Settings):
     memory_pattern: bool | None = Field(
         default=None, description="Whether the memory of a run is planned by the one before, as by default"
     )
-    config: Mapping[str, str] = Field(
+    config: Mapping[ConfigKey, str] = Field(
         default={}, description="Further entries by ONNX Runtime's names, such as session.set_denormal_as_zero"
     )
 

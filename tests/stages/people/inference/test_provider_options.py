@@ -156,3 +156,9 @@ def test_a_session_is_usual_if_nothing_is_said() -> None:
 def test_idle_threads_are_a_mistake() -> None:
     with pytest.raises(ValidationError, match="inter_op_threads is for `execution: parallel`"):
         InferSettings.model_validate({"model": "m.onnx", "options": {"session": {"inter_op_threads": 2}}})
+
+
+@pytest.mark.parametrize("key", ["", "k" * 1025])
+def test_an_entry_of_a_session_has_a_name(key: str) -> None:
+    with pytest.raises(ValidationError):
+        InferSettings.model_validate({"model": "m.onnx", "options": {"session": {"config": {key: "1"}}}})
