@@ -89,10 +89,12 @@ class Pace:
         return self._expected[name] if camera.state in OVER else self._judged(name, camera)
 
     def _progress(self, cameras: Mapping[str, CameraStatus]) -> ProgressStatus | None:
-        if not cameras or any(name not in self._expected for name in cameras):
+        known = {name: camera for name, camera in cameras.items() if name in self._expected}
+        # Nobody waits for a file that could not be read, and whose length is therefore unknown.
+        if not known or any(camera.state not in OVER for name, camera in cameras.items() if name not in known):
             return None
-        total = sum(self._expected[name] for name in cameras)
-        done = sum(self._done(name, camera) for name, camera in cameras.items())
+        total = sum(self._expected[name] for name in known)
+        done = sum(self._done(name, camera) for name, camera in known.items())
         return ProgressStatus(done / total, self._left_s(done, total))
 
     def _left_s(self, done: int, total: int) -> float | None:

@@ -1,4 +1,9 @@
-"""What terms need, and for how long and of whom a truth can hold: learnt from the tree, before Python is made of it."""
+"""What follows from the tree of a condition, before Python is made of it.
+
+    at_most_ns, of_whom   for how long, and of whom, a truth can hold
+    costly                the values that are worth being kept
+    without_joints        whether a truth can hold if only the boxes of people are known
+"""
 
 from __future__ import annotations
 
@@ -119,7 +124,7 @@ def without_joints(truth: Term) -> Chances:
             return _of_cell(cell)
         case Comparison(operators=(operator,), operands=(Recalled(cell=cell), limit)):
             number = _number(limit)
-            # A total is known all the same.
+            # Moments in which the truth is unknown do not count, so its total is 0.
             if cell.kind == "Total" and number is not None and not without_joints(cell.inputs[0]).true:
                 holds = _HOLDS[operator](0.0, number)
                 return Chances(true=holds, false=not holds)

@@ -79,6 +79,12 @@ def test_a_camera_that_is_over_is_not_waited_for(clock: list[float], state: str)
     assert reported.cameras["a"].done == (1.0 if state == "done" else 0.03)
 
 
+def test_a_file_that_cannot_be_read_takes_no_progress_away(clock: list[float]) -> None:
+    pace = Pace({"a": 100}, lambda: clock[0])
+    assert pace.added_to(status(a=50, broken=(0, "starting"))).progress is None
+    assert pace.added_to(status(a=50, broken=(0, "failed"))).progress == ProgressStatus(0.5, None)
+
+
 def test_progress_is_capped_at_one(clock: list[float]) -> None:
     pace = Pace({"a": 100}, lambda: clock[0])
     assert pace.added_to(status(a=130)).progress.done == 1.0
