@@ -1,8 +1,8 @@
 """What follows from the tree of a condition, before Python is made of it.
 
-    at_most_ns, of_whom   for how long, and of whom, a truth can hold
-    costly                the values that are worth being kept
-    without_joints        whether a truth can hold if only the boxes of people are known
+at_most_ns, of_whom   for how long, and of whom, a truth can hold
+costly                the values that are worth being kept
+without_joints        whether a truth can hold if only the boxes of people are known
 """
 
 from __future__ import annotations
