@@ -626,14 +626,15 @@ def _check_joints(rules: RuleSet | None, upstream: Upstream) -> None:
     found = {stage: facts["skeleton"] for stage, facts in upstream.nearest("skeleton").items()}
     if rules is None or not found or any(one["name"] == BODY for one in found.values()):
         return
-    for rule_id, ready in rules.rules.items():
-        if ready.rule.needs_joints:
-            raise UserError(
-                f"the rule `{rule_id}` asks for joints of a body ({BODY}), and "
-                f"{', '.join(_joints_in_words(stage, one) for stage, one in found.items())}: use a model that finds "
-                "these joints, or remove the rule",
-                error_id="rule-mistake",
-            )
+    asking = [f"`{rule_id}`" for rule_id, ready in rules.rules.items() if ready.rule.needs_joints]
+    if asking:
+        which = f"the rule {asking[0]} asks" if len(asking) == 1 else f"the rules {', '.join(asking)} ask"
+        raise UserError(
+            f"{which} for joints of a body ({BODY}), and "
+            f"{', '.join(_joints_in_words(stage, one) for stage, one in found.items())}: use a model that finds "
+            f"these joints, or remove the {'rule' if len(asking) == 1 else 'rules'}",
+            error_id="rule-mistake",
+        )
 
 
 def _joints_in_words(stage: str, skeleton: SkeletonFact) -> str:

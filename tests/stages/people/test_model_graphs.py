@@ -273,6 +273,7 @@ RULES = """  tracks:  {{use: track, from: people}}
         ("hands.onnx", "", "use: fall", "`people` finds 21 others (kpts-21): use a model that"),
         ("hands.onnx", ", with: {skeleton: hand}", "id: up, when: nose.y < hips.y", "`people` finds 21 others (hand)"),
         ("pose.onnx", ", with: {skeleton: animal}", "use: waving", "`people` finds 17 others (animal)"),
+        ("yolox.onnx", "", "use: fall}, {use: waving", "`people` finds boxes alone: use"),
         ("pose.onnx", "", "use: fall", ""),
         ("yolox.onnx", "", "use: running", ""),
         ("hands.onnx", "", "id: wide, when: box.width > box.height or nose.y > hips.y", ""),
@@ -286,7 +287,8 @@ def test_rules_that_never_fire_of_a_model_are_a_mistake(
     if not told:
         load(folder, name, decode=decode, more=more)
         return
-    rule_id = rule.split(",", maxsplit=1)[0].split(": ")[1]
+    ids = [one.split(",")[0].split(": ")[1] for one in rule.split("}, {")]
     with pytest.raises(GraphError) as caught:
         load(folder, name, decode=decode, more=more)
-    assert f"the rule `{rule_id}` asks for joints of a body (coco-17), and {told}" in str(caught.value)
+    which = f"the rule `{ids[0]}` asks" if len(ids) == 1 else "the rules `fall`, `waving` ask"
+    assert f"{which} for joints of a body (coco-17), and {told}" in str(caught.value)

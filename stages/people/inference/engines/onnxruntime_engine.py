@@ -262,7 +262,8 @@ def _open_with(
         _register(settings, libraries)
         opened = opens()
     except _FAILURES as error:
-        raise NotToBeHad(lacking or _reason(error, cuda)) from None
+        perhaps = " (or it is one of `options.session`, which the graph sets)" if session else ""
+        raise NotToBeHad(lacking or f"{_reason(error, cuda)}{perhaps}") from None
     runs_on = opened.get_providers()[0]
     if runs_on != PROVIDERS[first]:
         raise NotToBeHad(

@@ -10,6 +10,7 @@ import pytest
 from camgraph_test_stages.raised_hands import write_raised_hands
 from pydantic import ValidationError
 
+from camgraph.pipeline.errors import UserError
 from camgraph.stages.people.infer import InferSettings
 from camgraph.stages.people.inference.engines import onnxruntime_engine
 from camgraph.stages.people.inference.engines.engine import NotToBeHad
@@ -162,3 +163,10 @@ def test_idle_threads_are_a_mistake() -> None:
 def test_an_entry_of_a_session_has_a_name(key: str) -> None:
     with pytest.raises(ValidationError):
         InferSettings.model_validate({"model": "m.onnx", "options": {"session": {"config": {key: "1"}}}})
+
+
+def test_a_session_that_cannot_be_opened_names_its_options(tmp_path: Path) -> None:
+    write_raised_hands(tmp_path / "m.onnx")
+    session = {"config": {"session.load_model_format": "ORT"}}
+    with pytest.raises(UserError, match=r"or it is one of `options\.session`"):
+        open_model(tmp_path / "m.onnx", Asked(session=session))
