@@ -539,6 +539,11 @@ class Source(Generic[S]):
         return False
 
     @classmethod
+    def takes_turns(cls, camera_settings: Any) -> bool:
+        """Return whether the camera may wait until others have ended: it must end by itself, as files do."""
+        return False
+
+    @classmethod
     def still_s(cls, camera_settings: Any) -> float:
         """Return after how many seconds without a frame status shows the camera as stalled."""
         return 5.0

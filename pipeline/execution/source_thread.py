@@ -59,14 +59,14 @@ def may_start(threads: Iterable[SourceThread]) -> list[SourceThread]:
     waiting = [thread for thread in every if not thread.started]
     if not waiting:
         return []
-    room = FILES_AT_ONCE - sum(thread.is_running for thread in every if not thread.live)
-    files = [thread for thread in waiting if not (thread.live or thread.is_ending)]
-    return [thread for thread in waiting if thread.live or thread.is_ending] + files[: max(0, room)]
+    room = FILES_AT_ONCE - sum(thread.is_running for thread in every if thread.takes_turns)
+    files = [thread for thread in waiting if thread.takes_turns and not thread.is_ending]
+    return [thread for thread in waiting if thread not in files] + files[: max(0, room)]
 
 
 def queued(threads: Iterable[SourceThread]) -> list[str]:
-    """The cameras whose files wait until others have been read."""
-    return [thread.camera for thread in threads if not (thread.started or thread.live)]
+    """The cameras whose files wait until others have been judged."""
+    return [thread.camera for thread in threads if thread.takes_turns and not thread.started]
 
 
 class SourceThread:
@@ -83,6 +83,7 @@ class SourceThread:
         self._opening = True
         self._collector = parts.collector
         self.live = source.is_live(source.camera_settings)
+        self.takes_turns = source.takes_turns(source.camera_settings)
         self._wake = parts.wake
         self._traced = traced
         self._window = threading.Semaphore(window)

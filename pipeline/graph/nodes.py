@@ -108,6 +108,7 @@ class Camera:
     live: bool
     slot_bytes: int | None
     frame_size: FrameSize | None = None
+    takes_turns: bool = False
 
 
 def find_nodes(graph: GraphFile, base_folder: FilePath, report: Report) -> dict[str, Node]:
@@ -207,7 +208,7 @@ def find_camera(
     except CamgraphError:
         # `check_camera` reports problems; these are estimates.
         slot_bytes = size = None
-    return Camera(name, values, settings, source.is_live(settings), slot_bytes, size)
+    return Camera(name, values, settings, source.is_live(settings), slot_bytes, size, source.takes_turns(settings))
 
 
 def check_cameras_of_stages(

@@ -99,10 +99,10 @@ def place(completed: Completed, processes: str, cameras: Mapping[str, Camera]) -
 def together_by_default(cameras: Collection[Camera]) -> int:
     """How many cameras share a process of their source, if the graph does not say it.
 
-    A live camera has a process of its own, which may die or hang alone. Many files would gain nothing from as many
-    processes: they share as many as there are cores.
+    A live camera, or a file that stands for one, has a process of its own, which may die or hang alone. Many other
+    files would gain nothing from as many processes: they share as many as there are cores.
     """
-    if len(cameras) <= _MOST_ALONE or any(camera.live for camera in cameras):
+    if len(cameras) <= _MOST_ALONE or not all(camera.takes_turns for camera in cameras):
         return 1
     return math.ceil(len(cameras) / max(2, usable_cores()))
 

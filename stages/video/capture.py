@@ -67,6 +67,11 @@ class Capture(Source[Settings]):
         return addresses.is_live(camera_settings.url)
 
     @classmethod
+    def takes_turns(cls, camera_settings: Camera) -> bool:
+        """A file that begins again has no end, and one in real time stands for a camera of now."""
+        return not (cls.is_live(camera_settings) or camera_settings.loop or camera_settings.realtime)
+
+    @classmethod
     def still_s(cls, camera_settings: Camera) -> float:
         every_s = 1 / camera_settings.max_fps if camera_settings.max_fps else 0.0
         return timeouts_of(camera_settings).stalled_s + every_s + _ON_THE_WAY_S

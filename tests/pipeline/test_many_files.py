@@ -82,7 +82,7 @@ class Thread:
     """As much of a source as decides who may start."""
 
     camera: str
-    live: bool = False
+    takes_turns: bool = True
     started: bool = False
     is_running: bool = False
     is_ending: bool = False
@@ -90,7 +90,7 @@ class Thread:
 
 def test_files_take_turns_and_live_cameras_do_not() -> None:
     files: list[Any] = [Thread(f"f{n}") for n in range(20)]
-    live: list[Any] = [Thread(f"l{n}", live=True) for n in range(20)]
+    live: list[Any] = [Thread(f"l{n}", takes_turns=False) for n in range(20)]
     begun = may_start([*files, *live])
     assert sorted(map(id, begun)) == sorted(map(id, [*files[:FILES_AT_ONCE], *live]))
     assert queued([*files, *live]) == [one.camera for one in files]

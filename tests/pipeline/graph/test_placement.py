@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from camgraph.pipeline.graph import Graph, parse_graph, placement, plan_of
 from camgraph.pipeline.plan import EVERY_CAMERA, ProcessPlan, RunPlan, from_wire, to_wire
 from camgraph.pipeline.supervision.membership import same_structure
+from camgraph.stages.video.capture import Camera, Capture
 
 Parse = Callable[..., Graph]
 
@@ -297,3 +298,9 @@ def test_every_process_knows_the_priorities_of_its_cameras(parse: Parse) -> None
     known = {process.name: dict(process.priorities) for process in plan.processes}
     assert (known["model.0"], known["model.1"], known["sum.0"]) == ({"a": 3, "c": 100}, {}, {"a": 3, "c": 100})
     assert from_wire(to_wire(plan.processes[-1])) == plan.processes[-1]
+
+
+@pytest.mark.parametrize(("settings", "waits"), [("", True), (", loop: true", False), (", realtime: true", False)])
+def test_files_that_stand_for_cameras_wait_for_no_other(tmp_path: Path, settings: str, waits: bool) -> None:
+    """One that begins again never ends: a file behind it would wait for ever."""
+    assert Capture.takes_turns(Camera.model_validate(yaml.safe_load(f"{{url: a.mp4{settings}}}"))) == waits

@@ -24,6 +24,8 @@ WINDOW = 3
 class ByHand:
     """Stands for the thread of one camera: a test writes what it hands over, and reads what was asked of it."""
 
+    takes_turns = is_running = is_ending = False
+
     def __init__(self, camera: str) -> None:
         self.camera, self.stage = camera, "capture"
         self.handed: list[Handed] = []

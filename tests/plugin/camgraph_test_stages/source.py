@@ -48,6 +48,10 @@ class CountSource(Source[Settings]):
         return bool(camera_settings.live)
 
     @classmethod
+    def takes_turns(cls, camera_settings: Any) -> bool:
+        return not camera_settings.live
+
+    @classmethod
     def slot_bytes(cls, camera_settings: Any, base_folder: Path) -> int | None:
         return int(camera_settings.bytes)
 
